@@ -1,0 +1,1 @@
+//! What Rust programs call to reach a Kelp cluster.

@@ -1,0 +1,1 @@
+//! Simulated and real clusters, nemeses and history checkers.

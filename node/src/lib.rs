@@ -1,0 +1,1 @@
+//! The Kelp process: listeners, forwarding, peers, metrics and the command line.

@@ -1,0 +1,2 @@
+//! The `kelp` program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Who decides: everything that touches openraft.

@@ -1,0 +1,2 @@
+//! Entry points for checks.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The doors through which time, randomness and background work enter Kelp.

@@ -1,0 +1,1 @@
+//! Where bytes rest: the storage engine of Kelp.
