@@ -71,3 +71,6 @@ pub(crate) async fn send(
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
