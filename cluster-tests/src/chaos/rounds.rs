@@ -1,0 +1,157 @@
+//! One round: let the writers write, kill a node, see that the others go on, take it back.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use kelp_seams::{Rng as _, SeededRng};
+use tokio::time::{Instant, sleep};
+
+use super::nodes::Nodes;
+use super::torn_tail;
+use crate::DevCluster;
+
+/// Shortest time of load before a kill; up to twice as long by chance.
+const CALM: Duration = Duration::from_millis(500);
+/// An election, and the clients' way to another node; far more than it should take.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Start, replay of the log and the way back into the cluster.
+const REJOIN_TIMEOUT: Duration = Duration::from_mins(1);
+/// How often it is looked whether writes go on.
+const POLL: Duration = Duration::from_millis(10);
+
+/// What the writers have got done.
+#[derive(Debug, Default)]
+pub(super) struct Progress(Mutex<Acknowledged>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Acknowledged {
+    count: u64,
+    last: Option<Instant>,
+    /// Longest time between two acknowledged writes since it was last asked for.
+    gap: Duration,
+}
+
+impl Progress {
+    /// Notes an acknowledged write.
+    pub(super) fn acknowledged(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some(last) = state.last.replace(now) {
+            state.gap = state.gap.max(now - last);
+        }
+        state.count += 1;
+    }
+
+    fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).count
+    }
+
+    /// The longest gap since the last call, one that is still open included.
+    fn take_gap(&self) -> Duration {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = state.last.map_or(Duration::ZERO, |last| last.elapsed());
+        std::mem::take(&mut state.gap).max(open)
+    }
+}
+
+/// What happened in one round.
+#[derive(Clone, Debug)]
+pub struct RoundReport {
+    /// The number of the round, from 1.
+    pub round: u32,
+    /// The node that was killed.
+    pub victim: u16,
+    /// Whether it led.
+    pub led: bool,
+    /// Whether half a frame was appended to its log.
+    pub torn: bool,
+    /// Longest time without an acknowledged write, from the kill until writes went on.
+    pub gap: Duration,
+    /// From the start of the process until it had caught up.
+    pub rejoin: Duration,
+    /// Writes acknowledged since the first round.
+    pub acknowledged: u64,
+}
+
+impl fmt::Display for RoundReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "round {}: killed node {}{}{}; longest gap {} ms, back after {} ms; {} writes acknowledged",
+            self.round,
+            self.victim,
+            if self.led { " (leader)" } else { "" },
+            if self.torn { ", tore its log" } else { "" },
+            self.gap.as_millis(),
+            self.rejoin.as_millis(),
+            self.acknowledged,
+        )
+    }
+}
+
+/// Runs one round; odd ones kill the leader, even ones a node by chance.
+pub(super) async fn run(
+    round: u32,
+    cluster: &DevCluster,
+    nodes: &Nodes,
+    progress: &Progress,
+    random: &SeededRng,
+) -> Result<RoundReport> {
+    sleep(CALM + CALM.mul_f64(fraction(random))).await;
+    let leader = nodes.leader(RECOVERY_TIMEOUT).await?;
+    let victim = if round.is_multiple_of(2) {
+        pick(&nodes.ids(), random)
+    } else {
+        leader
+    };
+    progress.take_gap();
+    cluster.kill(victim)?;
+    wait_until_writes_go_on(progress)
+        .await
+        .with_context(|| format!("node {victim} killed"))?;
+    let gap = progress.take_gap();
+    let torn = random.next_u64().is_multiple_of(2);
+    if torn {
+        torn_tail::append(&cluster.node(victim)?.data_dir)?;
+    }
+    let start = Instant::now();
+    cluster.restart(victim)?;
+    nodes.wait_until_caught_up(victim, REJOIN_TIMEOUT).await?;
+    Ok(RoundReport {
+        round,
+        victim,
+        led: victim == leader,
+        torn,
+        gap,
+        rejoin: start.elapsed(),
+        acknowledged: progress.count(),
+    })
+}
+
+/// Waits for more writes than can have been acknowledged by the victim before it died: a second of
+/// them after the first new one.
+async fn wait_until_writes_go_on(progress: &Progress) -> Result<()> {
+    let deadline = Instant::now() + RECOVERY_TIMEOUT;
+    // Answers that were on their way when the process died still arrive.
+    sleep(CALM).await;
+    let count = progress.count();
+    while progress.count() == count {
+        if Instant::now() > deadline {
+            bail!("no write was acknowledged within {RECOVERY_TIMEOUT:?}");
+        }
+        sleep(POLL).await;
+    }
+    Ok(())
+}
+
+fn pick(ids: &[u16], random: &SeededRng) -> u16 {
+    let count = u64::try_from(ids.len()).unwrap_or(1);
+    ids[usize::try_from(random.next_u64() % count).unwrap_or(0)]
+}
+
+/// A number from 0 to 1 by chance.
+fn fraction(random: &SeededRng) -> f64 {
+    f64::from(u32::try_from(random.next_u64() >> 32).unwrap_or(0)) / f64::from(u32::MAX)
+}
