@@ -31,9 +31,9 @@ pub(crate) struct Outcome {
     pub(crate) operations: u64,
     pub(crate) elapsed: Duration,
     /// Microseconds.
-    pub(crate) p50: u64,
-    pub(crate) p99: u64,
-    pub(crate) max: u64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) max: f64,
     /// CPU time of the load generator itself.
     pub(crate) cpu: Duration,
 }
@@ -107,11 +107,15 @@ pub(crate) fn run(load: &Load) -> Result<Outcome> {
     Ok(Outcome {
         operations: latencies.len(),
         elapsed,
-        p50: latencies.value_at_quantile(0.5),
-        p99: latencies.value_at_quantile(0.99),
-        max: latencies.max(),
+        p50: microseconds(latencies.value_at_quantile(0.5)),
+        p99: microseconds(latencies.value_at_quantile(0.99)),
+        max: microseconds(latencies.max()),
         cpu: processes::cpu_time(std::process::id())?.saturating_sub(cpu_before),
     })
+}
+
+fn microseconds(nanoseconds: u64) -> f64 {
+    Duration::from_nanos(nanoseconds).as_secs_f64() * 1e6
 }
 
 async fn drive(load: Load, shared: Rc<Shared>) -> Result<()> {
@@ -153,7 +157,7 @@ async fn slot(connection: SendRequest<Bytes>, endpoint: String, shared: Rc<Share
         let key = format!("key-{:012}", shared.random() % shared.keys);
         let message = put::encode(key.as_bytes(), &shared.value);
         put::send(connection.clone(), &endpoint, message).await?;
-        let microseconds = u64::try_from(start.elapsed().as_micros())?;
-        shared.latencies.borrow_mut().record(microseconds)?;
+        let nanoseconds = u64::try_from(start.elapsed().as_nanos())?;
+        shared.latencies.borrow_mut().record(nanoseconds)?;
     }
 }

@@ -1,7 +1,7 @@
 //! Child processes that end with their owner, and what they cost.
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 /// Ticks per second in `/proc/PID/stat`; Linux has promised 100 to programs for ever.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// A child process, killed when it is dropped.
+/// A child process; dropping it asks it to end and waits until it has.
 pub(crate) struct Process(Child);
 
 impl Process {
@@ -31,26 +31,41 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A child that has ended already cannot be killed; it is waited for all the same.
-        let _ = self.0.kill();
+        // A child that has ended already cannot be asked; it is waited for all the same.
+        let _ = Command::new("kill")
+            .arg(self.id().to_string())
+            .stderr(Stdio::null())
+            .status();
         let _ = self.0.wait();
     }
 }
 
 /// User and system time that the process `id` has used until now, all its threads together.
 pub(crate) fn cpu_time(id: u32) -> Result<Duration> {
+    times(id, USER_TIME)
+}
+
+/// The same of all children of this process that have ended and were waited for.
+pub(crate) fn children_cpu_time() -> Result<Duration> {
+    times(std::process::id(), CHILDREN_USER_TIME)
+}
+
+/// Positions in `/proc/PID/stat`, counted from the field after the name; the system time follows.
+const USER_TIME: usize = 11;
+const CHILDREN_USER_TIME: usize = 13;
+
+fn times(id: u32, user_time: usize) -> Result<Duration> {
     let path = format!("/proc/{id}/stat");
     let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-    // The name in brackets may hold spaces; the numbers start after the last bracket with field 3.
+    // The name in brackets may hold spaces.
     let (_, fields) = stat.rsplit_once(") ").context("no name in the line")?;
-    let mut times = fields.split(' ').skip(11).map(str::parse::<u64>);
-    let (user, system) = (
-        times.next().context("short line")??,
-        times.next().context("short line")??,
-    );
-    Ok(Duration::from_millis(
-        (user + system) * 1000 / TICKS_PER_SECOND,
-    ))
+    let times = fields
+        .split(' ')
+        .skip(user_time)
+        .take(2)
+        .map(str::parse::<u64>);
+    let ticks: u64 = times.sum::<Result<_, _>>().context("not a number")?;
+    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
 /// Removes a folder with all that is in it; it need not exist.

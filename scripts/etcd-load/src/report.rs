@@ -53,7 +53,7 @@ fn print_round(
     };
     let cpu = (*nodes_cpu + outcome.cpu).as_secs_f64() * 1e6 / outcome.operations.max(1) as f64;
     println!(
-        "{name:<6} {:>9.0} {:>7} {:>7} {:>7} {:>12.2} {:>11.2} {cpu:>13.1}",
+        "{name:<6} {:>9.0} {:>7.0} {:>7.0} {:>7.0} {:>12.2} {:>11.2} {cpu:>13.1}",
         outcome.operations_per_second(),
         outcome.p50,
         outcome.p99,
