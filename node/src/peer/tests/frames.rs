@@ -1,0 +1,146 @@
+use bytes::BytesMut;
+
+use super::super::frame::put_header;
+use super::super::output::Output;
+use super::super::{FRAME_BYTES_MAX, FrameError, Refusal, Welcome, decode_frame};
+use super::*;
+
+/// One of each, byte for byte as in docs/formats/peer.md.
+const HELLO_HEX: &str = "4b4c5050010103000102030405060708090a0b0c0d0e0f100002000100000000000000ff";
+const WELCOME_HEX: &str = "010102030405060708090a0b0c0d0e0f1000010000000000000007";
+const FRAME_HEX: &str = "0000000c040000000000000102616263";
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn counting_cluster() -> ClusterId {
+    ClusterId::new(std::array::from_fn(|index| {
+        u8::try_from(index + 1).unwrap()
+    }))
+}
+
+#[test]
+fn hello_has_the_documented_bytes() {
+    let hello = Hello {
+        class: PeerClass::Forward,
+        cluster: counting_cluster(),
+        boot: Boot::new(255),
+        ..hello(2, 1)
+    };
+    let mut bytes = BytesMut::new();
+    hello.encode(&mut bytes);
+    assert_eq!(hex(&bytes), HELLO_HEX);
+    bytes.extend_from_slice(b"of a later version");
+    assert_eq!(Hello::decode(&bytes), Ok(hello));
+}
+
+#[test]
+fn welcome_has_the_documented_bytes() {
+    let welcome = Welcome {
+        version: 1,
+        cluster: counting_cluster(),
+        node: node_id(1),
+        boot: Boot::new(7),
+    };
+    let mut bytes = BytesMut::new();
+    welcome.encode(&mut bytes);
+    assert_eq!(hex(&bytes), WELCOME_HEX);
+    assert_eq!(Welcome::decode(&bytes), Ok(welcome));
+}
+
+#[test]
+fn frame_has_the_documented_bytes() {
+    let mut output = Output::default();
+    output.push(FrameKind::Request, 258, &Bytes::from_static(b"abc"));
+    assert_eq!(hex(output.front()), FRAME_HEX);
+    let mut input = BytesMut::from(output.front());
+    let frame = decode_frame(&mut input, FRAME_BYTES_MAX).unwrap().unwrap();
+    assert_eq!((frame.kind, frame.id), (FrameKind::Request, 258));
+    assert_eq!(frame.payload, "abc");
+    assert!(input.is_empty());
+}
+
+#[test]
+fn output_keeps_the_order_of_small_and_large_payloads() {
+    let mut output = Output::default();
+    let mut expected = BytesMut::new();
+    for (id, bytes) in [(1, 10), (2, 70_000), (3, 0), (4, 20_000), (5, 3)] {
+        let payload = Bytes::from(vec![u8::try_from(id).unwrap(); bytes]);
+        output.push(FrameKind::Reply, id, &payload);
+        put_header(&mut expected, FrameKind::Reply, id, bytes);
+        expected.extend_from_slice(&payload);
+    }
+    assert_eq!(output.len(), expected.len());
+    let mut written = Vec::new();
+    while !output.is_empty() {
+        let count = output.front().len().min(7777);
+        written.extend_from_slice(&output.front()[..count]);
+        output.advance(count);
+    }
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn partial_frame_waits_for_the_rest() {
+    let mut whole = BytesMut::new();
+    put_header(&mut whole, FrameKind::Reply, 9, 2);
+    whole.extend_from_slice(b"ok");
+    for end in 0..whole.len() {
+        let mut part = BytesMut::from(&whole[..end]);
+        assert_eq!(
+            decode_frame(&mut part, FRAME_BYTES_MAX),
+            Ok(None),
+            "{end} bytes"
+        );
+        assert_eq!(part.len(), end);
+    }
+}
+
+#[test]
+fn length_is_checked_before_the_body_arrives() {
+    let decode = |length: u32| decode_frame(&mut BytesMut::from(&length.to_be_bytes()[..]), 100);
+    assert_eq!(decode(8), Err(FrameError::TooShort { length: 8 }));
+    assert_eq!(decode(0), Err(FrameError::TooShort { length: 0 }));
+    assert_eq!(decode(100), Ok(None));
+    let (length, max) = (101, 100);
+    assert_eq!(decode(101), Err(FrameError::TooLong { length, max }));
+    let length = usize::try_from(u32::MAX).unwrap();
+    assert_eq!(decode(u32::MAX), Err(FrameError::TooLong { length, max }));
+}
+
+#[test]
+fn unknown_kinds_and_classes_are_refused() {
+    let mut frame = BytesMut::from(&[0, 0, 0, 9, 99, 0, 0, 0, 0, 0, 0, 0, 0][..]);
+    let decoded = decode_frame(&mut frame, FRAME_BYTES_MAX);
+    assert_eq!(decoded, Err(FrameError::UnknownKind(99)));
+    let mut bytes = BytesMut::new();
+    hello(1, 2).encode(&mut bytes);
+    bytes[6] = 9;
+    assert_eq!(Hello::decode(&bytes), Err(FrameError::UnknownClass(9)));
+    bytes[0] = b'X';
+    assert_eq!(Hello::decode(&bytes), Err(FrameError::BadMagic));
+}
+
+#[test]
+fn refusal_text_is_cut_and_cleaned() {
+    let mut bytes = BytesMut::new();
+    let text = "ä".repeat(400);
+    Refusal { text }.encode(&mut bytes);
+    assert_eq!(bytes.len(), 512);
+    let hostile = Refusal::decode(b"no\n\x1b[31mway");
+    assert_eq!(hostile.text, "no  [31mway");
+}
+
+proptest::proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+        let mut input = BytesMut::from(&bytes[..]);
+        while let Ok(Some(_)) = decode_frame(&mut input, FRAME_BYTES_MAX) {}
+        let _ = Hello::decode(&bytes);
+        let _ = Welcome::decode(&bytes);
+        let _ = Refusal::decode(&bytes);
+    }
+}
