@@ -3,6 +3,9 @@
 //! A client trusts a node less than a node's own code does: encoding asserts its limits, decoding
 //! checks them and calls whatever breaks them a [`FrameError`].
 
+#[cfg(test)]
+mod tests;
+
 use bytes::{BufMut, BytesMut};
 
 use crate::{
