@@ -1,0 +1,164 @@
+//! Executes the commands of a sub-batch, each seeing the effects of those before it.
+//!
+//! A put reads nothing. What must read asks the batch first and then the view. Everything that is
+//! written is copied once, into one buffer per entry that the keys and records then share.
+
+use bytes::{Bytes, BytesMut};
+use kelp_storage::{IndexedBatch, ReadView};
+
+use super::ApplyError;
+use crate::model::{
+    CommandRef, CommandReply, Commands, DecodeError, OperationError, OperationRef, ReplyStatus,
+    Revision, StampMillis, SubBatch, SubBatchId, SubBatchOutcome, decode_replies,
+};
+use crate::state::{Limits, Record, StateError, StateKey, put_plain_record, put_record_key};
+
+/// The execution of one entry.
+pub(super) struct Execution<'a> {
+    /// The state before the batch.
+    pub(super) view: &'a ReadView,
+    /// What is changed on top of it.
+    pub(super) batch: &'a mut IndexedBatch,
+    /// Where keys and values are put together before they are cut off and shared.
+    pub(super) arena: BytesMut,
+    /// The replicated time of the entry.
+    pub(super) clock: StampMillis,
+    /// The replicated limits.
+    pub(super) limits: Limits,
+    /// The revision of the next command.
+    pub(super) next_revision: Revision,
+}
+
+impl Execution<'_> {
+    /// Executes all commands and returns one reply for each that the head of the sub-batch
+    /// promises.
+    pub(super) fn run(&mut self, sub_batch: &SubBatch) -> Result<Vec<CommandReply>, ApplyError> {
+        let count = sub_batch.command_count.try_into().unwrap_or(0);
+        let mut replies = Vec::with_capacity(count);
+        let first = self.next_revision.get();
+        for (position, command) in (0_u64..).zip(Commands::new(&sub_batch.commands).take(count)) {
+            // Positions have 16 bits of their own: the sum cannot overflow, see `first_revision`.
+            let revision = Revision::new(first + position);
+            replies.push(match command {
+                Ok(command) => self.run_command(&command, revision)?,
+                Err(_) => CommandReply::of(ReplyStatus::Malformed),
+            });
+        }
+        replies.resize(count, CommandReply::of(ReplyStatus::Malformed));
+        self.skip(sub_batch);
+        Ok(replies)
+    }
+
+    /// Passes over the positions of a sub-batch, so that they are those of the entry, executed or
+    /// not.
+    pub(super) fn skip(&mut self, sub_batch: &SubBatch) {
+        let count = u64::from(sub_batch.command_count);
+        self.next_revision = Revision::new(self.next_revision.get() + count);
+    }
+
+    /// The replies of a sub-batch that was executed earlier, perhaps by this very batch.
+    pub(super) fn stored_replies(&self, id: SubBatchId) -> Result<Vec<CommandReply>, StateError> {
+        let key = StateKey::SubBatchResult(id).encode();
+        let corrupt = |source| StateError::corrupt(&key, source);
+        let value = self
+            .read(&key)?
+            .ok_or_else(|| corrupt(DecodeError::malformed("missing sub-batch result")))?;
+        decode_replies(&value).map_err(corrupt)
+    }
+
+    /// The encoded outcome.
+    pub(super) fn encode(&mut self, outcome: &SubBatchOutcome) -> Bytes {
+        outcome.encode_into(&mut self.arena);
+        self.cut()
+    }
+
+    fn run_command(
+        &mut self,
+        command: &CommandRef<'_>,
+        revision: Revision,
+    ) -> Result<CommandReply, StateError> {
+        let operation = match OperationRef::decode(command) {
+            Ok(operation) => operation,
+            Err(error) => return Ok(CommandReply::of(refusal(error))),
+        };
+        if let Some(status) = self.check_limits(&operation) {
+            return Ok(CommandReply::of(status));
+        }
+        let database = command.head.database;
+        match operation {
+            OperationRef::Put { key, value } => {
+                self.put(database, key, value, revision);
+                Ok(CommandReply::done(revision))
+            }
+            OperationRef::Delete { key } => self.delete(database, key, revision),
+        }
+    }
+
+    fn put(&mut self, database: u8, key: &[u8], value: &[u8], revision: Revision) {
+        put_record_key(database, key, &mut self.arena);
+        let key = self.cut();
+        put_plain_record(revision, value, &mut self.arena);
+        let record = self.cut();
+        self.batch.put(key, record);
+    }
+
+    fn delete(
+        &mut self,
+        database: u8,
+        key: &[u8],
+        revision: Revision,
+    ) -> Result<CommandReply, StateError> {
+        put_record_key(database, key, &mut self.arena);
+        let key = self.cut();
+        let Some(value) = self.read(&key)? else {
+            return Ok(CommandReply::of(ReplyStatus::NotFound));
+        };
+        let record = Record::decode(&value).map_err(|source| StateError::corrupt(&key, source))?;
+        let dead = record.is_dead_at(self.clock);
+        self.batch.delete(key);
+        if dead {
+            return Ok(CommandReply::of(ReplyStatus::NotFound));
+        }
+        Ok(CommandReply::done(revision))
+    }
+
+    /// The engine's value of `key` as the commands so far have left it.
+    fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StateError> {
+        match self.batch.get(key) {
+            Some(pending) => Ok(pending),
+            None => Ok(self.view.get(key)?),
+        }
+    }
+
+    fn check_limits(&self, operation: &OperationRef<'_>) -> Option<ReplyStatus> {
+        let over =
+            |bytes: usize, limit: u32| u32::try_from(bytes).map_or(true, |bytes| bytes > limit);
+        let (key, value) = match operation {
+            OperationRef::Put { key, value } => (key, *value),
+            OperationRef::Delete { key } => (key, [].as_slice()),
+        };
+        if key.is_empty() {
+            Some(ReplyStatus::KeyEmpty)
+        } else if over(key.len(), self.limits.key_bytes_max) {
+            Some(ReplyStatus::KeyTooLong)
+        } else if over(value.len(), self.limits.value_bytes_max) {
+            Some(ReplyStatus::ValueTooLarge)
+        } else {
+            None
+        }
+    }
+
+    /// What was put together in the arena since the last cut.
+    fn cut(&mut self) -> Bytes {
+        self.arena.split().freeze()
+    }
+}
+
+/// How a command is answered that is no operation of this version.
+fn refusal(error: OperationError) -> ReplyStatus {
+    match error {
+        OperationError::Opcode(_) => ReplyStatus::UnknownOpcode,
+        OperationError::Flags { .. } => ReplyStatus::UnknownFlags,
+        OperationError::Body => ReplyStatus::Malformed,
+    }
+}
