@@ -1,0 +1,239 @@
+//! A database: one directory with logs and keyspaces.
+
+mod open;
+mod options;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use kelp_seams::{Clock, Executor, Rng};
+
+pub use self::options::DatabaseOptions;
+use crate::error::{OpenError, StorageError};
+use crate::hard_state::{Boot, HardState, VOTES_MAX};
+use crate::identity::{self, Identity};
+use crate::keyspace::Keyspace;
+use crate::log::{Log, LogNumber, LogShared, LogState};
+use crate::metrics::StorageMetrics;
+use crate::vfs::{Vfs, VfsLock};
+use crate::wal::Wal;
+use crate::wal::flusher::Writer;
+
+/// The most keyspaces of a database. Each has memtables of its own; more are a mistake.
+const KEYSPACES_MAX: usize = 256;
+
+/// Queued bytes from which on new writes should be refused. Twice what one write moves well; more
+/// would only add latency.
+const WAL_ADMISSION_BYTES: usize = 8 << 20;
+
+/// The doors through which a database touches the world.
+#[derive(Clone)]
+pub struct Seams {
+    /// The disk.
+    pub vfs: Arc<dyn Vfs>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub rng: Arc<dyn Rng>,
+    /// Background work.
+    pub executor: Arc<dyn Executor>,
+}
+
+impl fmt::Debug for Seams {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Seams")
+    }
+}
+
+/// An open database; clones share it. It is closed by [`close`](Self::close), or when the last
+/// handle, those of its logs included, is dropped.
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    directory: PathBuf,
+    options: DatabaseOptions,
+    seams: Seams,
+    hard_state: Arc<HardState>,
+    identity: Mutex<Identity>,
+    wal: Arc<Wal>,
+    writer: Arc<Mutex<Writer>>,
+    logs: Mutex<BTreeMap<LogNumber, Arc<LogShared>>>,
+    keyspaces: Mutex<BTreeMap<String, Keyspace>>,
+    /// Released last.
+    lock: Mutex<Option<Box<dyn VfsLock>>>,
+}
+
+impl Database {
+    /// Opens the database in `directory`, which is made when it is missing or empty. Logs are as
+    /// they were after the last durable submission, or after a later one.
+    ///
+    /// # Errors
+    /// See [`OpenError`], one variant per reaction. A directory that is refused is not changed.
+    pub fn open(
+        directory: &Path,
+        options: DatabaseOptions,
+        seams: Seams,
+    ) -> Result<Self, OpenError> {
+        open::open(directory, options, seams)
+    }
+
+    /// The log `number`, made if there is none. Many calls for one number give handles of the same
+    /// log.
+    ///
+    /// # Errors
+    /// [`StorageError::TooLarge`]: the database has as many logs as it may have.
+    pub fn log(&self, number: LogNumber) -> Result<Log, StorageError> {
+        let shared = &self.shared;
+        let mut logs = lock(&shared.logs);
+        let count = logs.len() + usize::from(!logs.contains_key(&number));
+        if count > VOTES_MAX {
+            return Err(too_many("logs", count, VOTES_MAX));
+        }
+        let log = logs.entry(number).or_insert_with(|| {
+            Arc::new(LogShared::new(
+                number,
+                LogState::default(),
+                Arc::clone(&shared.wal),
+                shared.options.hot_tail_bytes,
+            ))
+        });
+        Ok(Log::new(
+            Arc::clone(log),
+            Arc::clone(shared) as Arc<dyn Send + Sync>,
+        ))
+    }
+
+    /// The keyspace `name`, made if there is none. It is not in the write-ahead log: a new process
+    /// finds it empty.
+    ///
+    /// # Errors
+    /// [`StorageError::TooLarge`]: the database has as many keyspaces as it may have.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace, StorageError> {
+        let mut keyspaces = lock(&self.shared.keyspaces);
+        if let Some(known) = keyspaces.get(name) {
+            return Ok(known.clone());
+        }
+        if keyspaces.len() == KEYSPACES_MAX {
+            return Err(too_many("keyspaces", keyspaces.len() + 1, KEYSPACES_MAX));
+        }
+        let created = Keyspace::new(name);
+        keyspaces.insert(name.to_owned(), created.clone());
+        Ok(created)
+    }
+
+    /// Counts one more start, durably, and answers the new count; the first is 1. To be called
+    /// once per start, before anything leaves the process.
+    ///
+    /// # Errors
+    /// [`StorageError::Poisoned`]: the process must end.
+    pub fn raise_boot(&self) -> Result<Boot, StorageError> {
+        self.shared.hard_state.raise_boot()
+    }
+
+    /// The count of starts so far.
+    pub fn boot(&self) -> Boot {
+        self.shared.hard_state.boot()
+    }
+
+    /// Binds the directory to `owner`, durably and for ever; 1 to 1024 opaque bytes. Binding again
+    /// to the same owner changes nothing.
+    ///
+    /// # Errors
+    /// [`StorageError::OwnedByAnother`], with what is bound. [`StorageError::TooLarge`].
+    /// [`StorageError::Io`]: it may be bound or not; open again to know.
+    pub fn bind(&self, owner: &[u8]) -> Result<(), StorageError> {
+        let shared = &self.shared;
+        identity::bind(
+            &mut lock(&shared.identity),
+            owner,
+            &*shared.seams.vfs,
+            &shared.directory,
+        )
+    }
+
+    /// Whom the directory is bound to.
+    pub fn owner(&self) -> Option<Bytes> {
+        lock(&self.shared.identity).owner.clone()
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.shared.directory
+    }
+
+    /// Writes what is queued, seals the log, stops all background work and gives the directory
+    /// free. Blocks until that is done. Later submissions are refused as closed.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// A snapshot of the counters.
+    pub fn metrics(&self) -> StorageMetrics {
+        let shared = &self.shared;
+        let mut metrics = shared.wal.counters.snapshot(shared.seams.clock.monotonic());
+        metrics.wal_files = shared.wal.files.count();
+        for keyspace in lock(&shared.keyspaces).values() {
+            let usage = keyspace.memtable_usage();
+            metrics.memtable_bytes += usage.bytes;
+            metrics.memtable_entries += usage.entries;
+        }
+        metrics
+    }
+
+    /// Whether the disk keeps up: while this is false, new work should be refused early, though
+    /// submissions are still taken.
+    pub fn wal_admission_open(&self) -> bool {
+        self.shared.wal.counters.queued_bytes() < WAL_ADMISSION_BYTES
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        self.wal.stop_jobs();
+        let completions = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .close();
+        for completion in completions {
+            completion();
+        }
+        drop(lock(&self.lock).take());
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Database")
+            .field("directory", &self.shared.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+fn too_many(what: &'static str, size: usize, size_max: usize) -> StorageError {
+    StorageError::TooLarge {
+        what,
+        size,
+        size_max,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! What is in memory of a log: where each entry lies, and the newest entries themselves.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{EntryTerm, LogIndex, LogPosition};
+use crate::codec::{index, long};
+use crate::error::StorageError;
+use crate::wal::queue::{LogHead, Lsn, Place};
+use crate::wal::record::{APPEND_PREFIX_BYTES, Head, StoredVote};
+
+/// An entry that is present.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    place: Place,
+    term: EntryTerm,
+}
+
+/// Invariants: `slots[k]` is the entry `first_index + k`; `hot` holds the payloads of the last
+/// `hot.len()` entries and `hot_bytes` is their length together; places grow with the index.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogState {
+    pub(crate) vote: Option<StoredVote>,
+    pub(crate) committed: Option<LogPosition>,
+    pub(crate) purged: Option<LogPosition>,
+    first_index: u64,
+    slots: VecDeque<Slot>,
+    hot: VecDeque<Bytes>,
+    hot_bytes: usize,
+}
+
+impl LogState {
+    pub(crate) fn first(&self) -> Option<LogPosition> {
+        self.position(LogIndex::new(self.first_index))
+    }
+
+    pub(crate) fn last(&self) -> Option<LogPosition> {
+        let slot = self.slots.back()?;
+        let index = LogIndex::new(self.first_index + long(self.slots.len()) - 1);
+        Some(LogPosition {
+            index,
+            term: slot.term,
+        })
+    }
+
+    pub(crate) fn position(&self, index: LogIndex) -> Option<LogPosition> {
+        let slot = self.slot(index)?;
+        Some(LogPosition {
+            index,
+            term: slot.term,
+        })
+    }
+
+    pub(crate) fn place(&self, index: LogIndex) -> Option<Place> {
+        self.slot(index).map(|slot| slot.place)
+    }
+
+    pub(crate) fn first_lsn(&self) -> Option<Lsn> {
+        self.slots.front().map(|slot| slot.place.lsn)
+    }
+
+    /// The payload of an entry that is in memory.
+    pub(crate) fn hot(&self, index: LogIndex) -> Option<&Bytes> {
+        let from_end = self.end().checked_sub(index.get())?;
+        let position = long(self.hot.len()).checked_sub(from_end)?;
+        self.hot.get(usize::try_from(position).ok()?)
+    }
+
+    /// Whether an entry with this index may come next.
+    pub(crate) fn check_continues(&self, got: LogIndex) -> Result<(), StorageError> {
+        let last = self.last().or(self.purged);
+        match last.map(|last| last.index.next()) {
+            Some(expected) if expected != got => Err(StorageError::NotContiguous { expected, got }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds an entry, which must continue the log.
+    pub(crate) fn append(&mut self, position: LogPosition, place: Place) {
+        if self.slots.is_empty() {
+            self.first_index = position.index.get();
+        }
+        assert_eq!(position.index.get(), self.end(), "the log stays contiguous");
+        self.slots.push_back(Slot {
+            place,
+            term: position.term,
+        });
+    }
+
+    /// Keeps the payload of the entry that was just added.
+    pub(crate) fn push_hot(&mut self, payload: Bytes) {
+        self.hot_bytes += payload.len();
+        self.hot.push_back(payload);
+    }
+
+    /// Drops payloads until they fit, but none of an entry that only memory has.
+    pub(crate) fn evict(&mut self, bytes_max: usize, written: Lsn) {
+        while self.hot_bytes > bytes_max {
+            let oldest = self.slots.len() - self.hot.len();
+            if self
+                .slots
+                .get(oldest)
+                .is_none_or(|slot| slot.place.lsn >= written)
+            {
+                return;
+            }
+            self.pop_hot_front();
+        }
+    }
+
+    pub(crate) fn truncate_suffix(&mut self, from: LogIndex) {
+        while self.last().is_some_and(|last| last.index >= from) {
+            self.slots.pop_back();
+            if let Some(payload) = self.hot.pop_back() {
+                self.hot_bytes -= payload.len();
+            }
+        }
+    }
+
+    pub(crate) fn discard_prefix(&mut self, through: LogPosition) {
+        while self
+            .first()
+            .is_some_and(|first| first.index <= through.index)
+        {
+            if self.hot.len() == self.slots.len() {
+                self.pop_hot_front();
+            }
+            self.slots.pop_front();
+            self.first_index += 1;
+        }
+        self.purged = Some(through);
+    }
+
+    /// The indexes of `range` that are present, cut by the length of their payloads.
+    pub(crate) fn select(
+        &self,
+        range: Range<LogIndex>,
+        bytes_max: usize,
+    ) -> impl Iterator<Item = LogIndex> {
+        let mut bytes = 0_usize;
+        let indexes = (range.start.get()..range.end.get()).map(LogIndex::new);
+        indexes.enumerate().map_while(move |(count, index)| {
+            let place = self.place(index)?;
+            bytes = bytes.saturating_add(payload_bytes(place));
+            (count == 0 || bytes <= bytes_max).then_some(index)
+        })
+    }
+
+    /// The state as it is written at the start of a file.
+    pub(crate) fn to_head(&self) -> LogHead {
+        let head = Head {
+            vote: self.vote.clone(),
+            committed: self.committed,
+            purged: self.purged,
+            entries: self.first().zip(self.last()),
+        };
+        LogHead {
+            head,
+            first_lsn: self.first_lsn().unwrap_or_default(),
+        }
+    }
+
+    /// The index after the last entry; of no meaning in an empty log.
+    fn end(&self) -> u64 {
+        self.first_index + long(self.slots.len())
+    }
+
+    fn slot(&self, at: LogIndex) -> Option<&Slot> {
+        let distance = at.get().checked_sub(self.first_index)?;
+        self.slots.get(usize::try_from(distance).ok()?)
+    }
+
+    fn pop_hot_front(&mut self) {
+        if let Some(payload) = self.hot.pop_front() {
+            self.hot_bytes -= payload.len();
+        }
+    }
+}
+
+fn payload_bytes(place: Place) -> usize {
+    index(u64::from(place.bytes)) - APPEND_PREFIX_BYTES
+}

@@ -1,0 +1,150 @@
+//! What the engine counts about itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kelp_seams::Monotonic;
+
+use crate::codec::long;
+
+/// Buckets of the sync histogram: bucket `k` counts syncs of less than 2^k nanoseconds and at
+/// least half of that. 2^39 ns are nine minutes; longer ones count in the last bucket.
+pub const SYNC_BUCKETS: usize = 40;
+
+/// A snapshot of the engine's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StorageMetrics {
+    /// Bytes written to the write-ahead log.
+    pub wal_bytes: u64,
+    /// Frames written to it.
+    pub wal_frames: u64,
+    /// Groups written to it: one write, and one sync when somebody waited for it.
+    pub wal_groups: u64,
+    /// Syncs of it.
+    pub wal_syncs: u64,
+    /// Time spent in them.
+    pub wal_sync_time: Duration,
+    /// Syncs by duration, see [`SYNC_BUCKETS`].
+    pub wal_sync_histogram: Vec<u64>,
+    /// How long the sync that runs now has been running.
+    pub wal_sync_running: Option<Duration>,
+    /// How long ago the last sync ended.
+    pub wal_sync_age: Option<Duration>,
+    /// Bytes that wait to be written.
+    pub wal_queued_bytes: usize,
+    /// Files of it that are needed.
+    pub wal_files: usize,
+    /// Whether the last write found no space and is being tried again.
+    pub disk_full: bool,
+    /// Whether a failed write or sync ended writing for good.
+    pub poisoned: bool,
+    /// Estimated memory of all memtables.
+    pub memtable_bytes: usize,
+    /// Versions in all memtables.
+    pub memtable_entries: usize,
+}
+
+/// The live counters of the write-ahead log. Statistics only: no decision rests on their order.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    bytes: AtomicU64,
+    frames: AtomicU64,
+    groups: AtomicU64,
+    syncs: AtomicU64,
+    sync_nanos: AtomicU64,
+    sync_histogram: [AtomicU64; SYNC_BUCKETS],
+    /// Start of the running sync and end of the last one, in nanoseconds; `NEVER` for none.
+    sync_started: AtomicU64,
+    sync_ended: AtomicU64,
+    queued: AtomicUsize,
+    disk_full: AtomicBool,
+    poisoned: AtomicBool,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Counters {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            frames: AtomicU64::new(0),
+            groups: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            sync_nanos: AtomicU64::new(0),
+            sync_histogram: std::array::from_fn(|_| AtomicU64::new(0)),
+            sync_started: AtomicU64::new(NEVER),
+            sync_ended: AtomicU64::new(NEVER),
+            queued: AtomicUsize::new(0),
+            disk_full: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn queued(&self, bytes: usize) {
+        self.queued.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unqueued(&self, bytes: usize) {
+        self.queued.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wrote(&self, bytes: usize, frames: usize) {
+        self.bytes.fetch_add(long(bytes), Ordering::Relaxed);
+        self.frames.fetch_add(long(frames), Ordering::Relaxed);
+        self.groups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sync_started(&self, now: Monotonic) {
+        self.sync_started.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn sync_ended(&self, started: Monotonic, now: Monotonic) {
+        let nanos = now.as_nanos().saturating_sub(started.as_nanos());
+        let bucket =
+            (64 - usize::try_from(nanos.leading_zeros()).unwrap_or(0)).min(SYNC_BUCKETS - 1);
+        self.sync_histogram[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sync_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.sync_started.store(NEVER, Ordering::Relaxed);
+        self.sync_ended.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_disk_full(&self, full: bool) {
+        self.disk_full.store(full, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_poisoned(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn snapshot(&self, now: Monotonic) -> StorageMetrics {
+        let age = |point: u64| {
+            (point != NEVER).then(|| Duration::from_nanos(now.as_nanos().saturating_sub(point)))
+        };
+        let histogram = self
+            .sync_histogram
+            .iter()
+            .map(|bucket| bucket.load(Ordering::Relaxed));
+        StorageMetrics {
+            wal_bytes: self.bytes.load(Ordering::Relaxed),
+            wal_frames: self.frames.load(Ordering::Relaxed),
+            wal_groups: self.groups.load(Ordering::Relaxed),
+            wal_syncs: self.syncs.load(Ordering::Relaxed),
+            wal_sync_time: Duration::from_nanos(self.sync_nanos.load(Ordering::Relaxed)),
+            wal_sync_histogram: histogram.collect(),
+            wal_sync_running: age(self.sync_started.load(Ordering::Relaxed)),
+            wal_sync_age: age(self.sync_ended.load(Ordering::Relaxed)),
+            wal_queued_bytes: self.queued_bytes(),
+            wal_files: 0,
+            disk_full: self.disk_full.load(Ordering::Relaxed),
+            poisoned: self.poisoned.load(Ordering::Relaxed),
+            memtable_bytes: 0,
+            memtable_entries: 0,
+        }
+    }
+}
