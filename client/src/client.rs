@@ -8,8 +8,6 @@
 mod attempts;
 mod builder;
 mod lane;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -20,8 +20,6 @@ mod handshake;
 mod in_flight;
 mod reply;
 mod shared;
-#[cfg(test)]
-mod tests;
 mod vigil;
 
 use std::future::Future;

@@ -40,6 +40,8 @@ impl Transport for TokioTransport {
         async move {
             #[expect(clippy::disallowed_methods, reason = "this is the transport seam")]
             let socket = UdpSocket::bind(address).await?;
+            // Until tokio has seen the socket writable once, `try_send_to` would refuse.
+            socket.writable().await?;
             Ok(Box::new(socket) as Box<dyn Datagrams>)
         }
         .boxed()
