@@ -5,16 +5,10 @@ use super::super::output::Output;
 use super::super::{FRAME_BYTES_MAX, FrameError, Refusal, Welcome, decode_frame};
 use super::*;
 
-/// One of each, byte for byte as in docs/formats/peer.md.
-const HELLO_HEX: &str = "4b4c5050010103000102030405060708090a0b0c0d0e0f100002000100000000000000ff";
-const WELCOME_HEX: &str = "010102030405060708090a0b0c0d0e0f1000010000000000000007";
-const FRAME_HEX: &str = "0000000c040000000000000102616263";
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
-}
+/// One of each, as in docs/formats/peer.md.
+const HELLO: &[u8] = include_bytes!("../../../testdata/v1/peer_hello.bin");
+const WELCOME: &[u8] = include_bytes!("../../../testdata/v1/peer_welcome.bin");
+const REQUEST: &[u8] = include_bytes!("../../../testdata/v1/peer_request.bin");
 
 fn counting_cluster() -> ClusterId {
     ClusterId::new(std::array::from_fn(|index| {
@@ -32,7 +26,7 @@ fn hello_has_the_documented_bytes() {
     };
     let mut bytes = BytesMut::new();
     hello.encode(&mut bytes);
-    assert_eq!(hex(&bytes), HELLO_HEX);
+    assert_eq!(bytes, HELLO);
     bytes.extend_from_slice(b"of a later version");
     assert_eq!(Hello::decode(&bytes), Ok(hello));
 }
@@ -47,7 +41,7 @@ fn welcome_has_the_documented_bytes() {
     };
     let mut bytes = BytesMut::new();
     welcome.encode(&mut bytes);
-    assert_eq!(hex(&bytes), WELCOME_HEX);
+    assert_eq!(bytes, WELCOME);
     assert_eq!(Welcome::decode(&bytes), Ok(welcome));
 }
 
@@ -55,7 +49,7 @@ fn welcome_has_the_documented_bytes() {
 fn frame_has_the_documented_bytes() {
     let mut output = Output::default();
     output.push(FrameKind::Request, 258, &Bytes::from_static(b"abc"));
-    assert_eq!(hex(output.front()), FRAME_HEX);
+    assert_eq!(output.front(), REQUEST);
     let mut input = BytesMut::from(output.front());
     let frame = decode_frame(&mut input, FRAME_BYTES_MAX).unwrap().unwrap();
     assert_eq!((frame.kind, frame.id), (FrameKind::Request, 258));

@@ -1,0 +1,128 @@
+//! Every metric of a node: name, help text, kind and labels.
+//!
+//! Names are `kelp_<part>_<noun>_<unit>[_total]` in base units. Labels come from closed sets, or
+//! are node ids, of which at most [`PEERS_MAX`] are exported. Dashboards and alert rules rely on
+//! these names; changing one is a change for every operator.
+
+/// Peers that are exported with their id. The largest groups in use have a dozen members.
+pub const PEERS_MAX: usize = 64;
+
+/// What a family's values mean over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows, from 0 at the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by upper bound, with sum and count.
+    Histogram,
+}
+
+/// One metric family.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// The full name.
+    pub name: &'static str,
+    /// What it counts, as a sentence.
+    pub help: &'static str,
+    /// How it behaves.
+    pub kind: Kind,
+    /// Label names, in the order in which values are given.
+    pub labels: &'static [&'static str],
+}
+
+macro_rules! families {
+    ($($constant:ident = $kind:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Family = Family {
+                name: $name,
+                help: $help,
+                kind: Kind::$kind,
+                labels: &[$($label),*],
+            };
+        )*
+
+        /// All families, as they are registered.
+        pub const ALL: &[Family] = &[$($constant),*];
+    };
+}
+
+families! {
+    CLIENT_REQUESTS = Counter "kelp_client_requests_total" ["op", "status"]
+        "Requests answered on the client port, by operation and status.";
+    CLIENT_REQUEST_DURATION = Histogram "kelp_client_request_duration_seconds" ["op"]
+        "Time from reading a request to queuing its answer.";
+
+    WAL_WRITTEN_BYTES = Counter "kelp_storage_wal_written_bytes_total" []
+        "Bytes written to the write-ahead log.";
+    WAL_FRAMES = Counter "kelp_storage_wal_frames_total" []
+        "Frames written to the write-ahead log.";
+    WAL_GROUPS = Counter "kelp_storage_wal_groups_total" []
+        "Groups of frames written to the write-ahead log with one write each.";
+    WAL_SYNC_DURATION = Histogram "kelp_storage_wal_sync_duration_seconds" []
+        "Time of each sync of the write-ahead log.";
+    WAL_SYNC_RUNNING = Gauge "kelp_storage_wal_sync_running_seconds" []
+        "How long the sync that runs now has been running; 0 when none runs.";
+    WAL_SYNC_AGE = Gauge "kelp_storage_wal_sync_age_seconds" []
+        "How long ago the last sync of the write-ahead log ended; absent before the first.";
+    WAL_QUEUED_BYTES = Gauge "kelp_storage_wal_queued_bytes" []
+        "Bytes that wait to be written to the write-ahead log.";
+    WAL_FILES = Gauge "kelp_storage_wal_files" []
+        "Files of the write-ahead log that are still needed.";
+    MEMTABLE_BYTES = Gauge "kelp_storage_memtable_bytes" []
+        "Estimated memory of all memtables.";
+    MEMTABLE_ENTRIES = Gauge "kelp_storage_memtable_entries" []
+        "Versions of keys in all memtables.";
+    DISK_FULL = Gauge "kelp_storage_disk_full" []
+        "1 while the last write found no space on the disk, else 0.";
+    POISONED = Gauge "kelp_storage_poisoned" []
+        "1 after a failed write or sync has ended writing for good, else 0.";
+
+    RAFT_TERM = Gauge "kelp_raft_term" ["group"]
+        "The term that this node is in.";
+    RAFT_LEADER = Gauge "kelp_raft_leader_node_id" ["group"]
+        "Id of the leader that this node knows; 0 when it knows none.";
+    RAFT_ROLE = Gauge "kelp_raft_role" ["group", "role"]
+        "1 for the role that this node has now, 0 for the others.";
+    RAFT_LAST_LOG = Gauge "kelp_raft_last_log_index" ["group"]
+        "Index of the last entry in the log; absent while there is none.";
+    RAFT_COMMITTED = Gauge "kelp_raft_committed_index" ["group"]
+        "Index of the last entry known to be committed; absent while there is none.";
+    RAFT_APPLIED = Gauge "kelp_raft_applied_index" ["group"]
+        "Index of the last entry that readers see; absent while there is none.";
+    RAFT_APPLY_LAG = Gauge "kelp_raft_apply_lag_entries" ["group"]
+        "Committed entries that are not applied yet.";
+    RAFT_LEADER_CONTACT = Gauge "kelp_raft_leader_contact_seconds" ["group"]
+        "Age of the last message from the leader, or of the last majority on the leader itself.";
+    RAFT_MEMBERS = Gauge "kelp_raft_members" ["group", "role"]
+        "Members of the group, by voter and learner.";
+    RAFT_REPLICATION_LAG = Gauge "kelp_raft_replication_lag_entries" ["group", "peer"]
+        "On the leader: entries that a member's log lacks.";
+
+    PEER_CONNECTED = Gauge "kelp_peer_connected" ["peer"]
+        "1 while a connection with the peer is open, in either direction, else 0.";
+    PEER_CONNECTIONS = Gauge "kelp_peer_connections" ["peer", "direction"]
+        "Open connections with the peer, dialled by this node or accepted from the peer.";
+    PEER_LAST_HEARD = Gauge "kelp_peer_last_heard_seconds" ["peer"]
+        "How long ago anything was heard from the peer; absent if never.";
+    PEER_ROUND_TRIP = Gauge "kelp_peer_round_trip_seconds" ["peer"]
+        "The last measured round trip to the peer; absent before the first.";
+    PEER_SENT_BYTES = Counter "kelp_peer_sent_bytes_total" ["peer"]
+        "Bytes of frames sent to the peer.";
+    PEER_RECEIVED_BYTES = Counter "kelp_peer_received_bytes_total" ["peer"]
+        "Bytes of frames received from the peer.";
+    PEER_DIALS = Counter "kelp_peer_dials_total" ["peer", "outcome"]
+        "Connections to the peer that were dialled, by outcome.";
+    PEER_REFUSALS = Counter "kelp_peer_refusals_total" ["reason"]
+        "Incoming peer connections that were refused, by reason.";
+
+    NODE_INFO = Gauge "kelp_node_build_info" ["version", "node"]
+        "Always 1; the labels tell the program's version and the node's id.";
+    NODE_UPTIME = Gauge "kelp_node_uptime_seconds" []
+        "Time since the node started.";
+    NODE_CPU = Counter "kelp_node_cpu_seconds_total" []
+        "Processor time of the process, finer than that of the process family.";
+    CERTIFICATE_EXPIRY = Gauge "kelp_node_certificate_expiry_timestamp_seconds" []
+        "Unix time at which the node's certificate expires; absent while unknown.";
+}
