@@ -1,0 +1,155 @@
+//! What a replica knows about itself and its group.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::Fatal;
+use openraft::{Instant, ServerState};
+use tokio::sync::watch;
+
+use super::Raft;
+use crate::model::{LogIndex, Member, NodeId, Term};
+use crate::type_config::{StoredMembership, node_of};
+
+/// What a replica does in its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Orders the log.
+    Leader,
+    /// Votes and follows a leader.
+    Follower,
+    /// Asks to become leader.
+    Candidate,
+    /// Follows without a vote.
+    Learner,
+    /// Takes no part any more; the process should end.
+    Stopped,
+}
+
+/// A moment in the life of a replica.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RaftStatus {
+    /// This node.
+    pub node: NodeId,
+    /// What it does.
+    pub role: Role,
+    /// The term that it is in.
+    pub term: Term,
+    /// The leader that it knows, possibly itself.
+    pub leader: Option<NodeId>,
+    /// On the leader, how long ago a majority last acknowledged it; on a follower, how long ago
+    /// it last accepted a message of the leader. `None` if that never happened.
+    pub leader_contact: Option<Duration>,
+    /// The last entry in its log.
+    pub last_log: Option<LogIndex>,
+    /// The last entry that it knows to be committed.
+    pub committed: Option<LogIndex>,
+    /// The last entry that readers of this node see.
+    pub applied: Option<LogIndex>,
+    /// The members of the group, with their roles.
+    pub members: BTreeMap<NodeId, Member>,
+    /// On the leader: the last entry that each other member has; empty elsewhere.
+    pub replication: BTreeMap<NodeId, Option<LogIndex>>,
+}
+
+/// Why a replica stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// [`Raft::shutdown`] was called.
+    #[error("shut down")]
+    Shutdown,
+    /// Log or state failed; the data on disk decides at the next start.
+    #[error("storage failed: {0}")]
+    Storage(String),
+    /// A defect in the replica itself.
+    #[error("raft core panicked")]
+    Panicked,
+}
+
+impl Raft {
+    /// The state of the replica now.
+    pub fn status(&self) -> RaftStatus {
+        let metrics = self.inner.raft.metrics();
+        // The watched value is locked while it is borrowed, and the core waits for that lock.
+        let metrics = metrics.borrow_watched().clone();
+        let role = match (&metrics.running_state, metrics.state) {
+            (Err(_), _) | (_, ServerState::Shutdown) => Role::Stopped,
+            (_, ServerState::Leader) => Role::Leader,
+            (_, ServerState::Follower) => Role::Follower,
+            (_, ServerState::Candidate) => Role::Candidate,
+            (_, ServerState::Learner) => Role::Learner,
+        };
+        let node = node_of(metrics.id);
+        let leader = metrics.current_leader.map(node_of);
+        let leader_contact = match (role, leader) {
+            (Role::Leader, _) => metrics
+                .last_quorum_acked
+                .map(|acked| acked.into_inner().elapsed()),
+            (_, Some(leader)) => self.inner.contact.of(leader).map(|heard| {
+                self.inner
+                    .clock
+                    .monotonic()
+                    .saturating_duration_since(heard)
+            }),
+            (_, None) => None,
+        };
+        let replication = metrics.replication.unwrap_or_default().into_iter();
+        let replication = replication.filter(|(peer, _)| *peer != metrics.id);
+        RaftStatus {
+            node,
+            role,
+            term: Term::new(metrics.current_term),
+            leader,
+            leader_contact,
+            last_log: metrics.last_log_index.map(LogIndex::new),
+            committed: metrics.local_committed.map(|id| LogIndex::new(id.index)),
+            applied: self.inner.progress.borrow().applied,
+            members: members(&metrics.membership_config),
+            replication: replication
+                .map(|(peer, id)| (node_of(peer), id.map(|id| LogIndex::new(id.index))))
+                .collect(),
+        }
+    }
+
+    /// A counter that grows when role, leader, term or membership changed, or the replica stopped.
+    pub fn status_watch(&self) -> watch::Receiver<u64> {
+        self.inner.epoch.clone()
+    }
+
+    /// Resolves when the replica has stopped, whatever the reason.
+    ///
+    /// A storage error stops it at once and for good: the process should end and start anew.
+    pub async fn stopped(&self) -> StopReason {
+        let mut metrics = self.inner.raft.metrics();
+        loop {
+            let running = metrics.borrow_watched().running_state.clone();
+            match running {
+                Err(Fatal::StorageError(error)) => return StopReason::Storage(error.to_string()),
+                Err(Fatal::Panicked) => return StopReason::Panicked,
+                Err(Fatal::Stopped) => return StopReason::Shutdown,
+                Ok(()) => {}
+            }
+            if metrics.changed().await.is_err() {
+                return StopReason::Shutdown;
+            }
+        }
+    }
+}
+
+/// The members in `stored` with their roles.
+fn members(stored: &StoredMembership) -> BTreeMap<NodeId, Member> {
+    let voters: Vec<u64> = stored.voter_ids().collect();
+    let member = |(id, node): (&u64, &crate::type_config::MemberNode)| {
+        let member = Member {
+            name: node.name.clone(),
+            peer: node.peer.clone(),
+            client: node.client.clone(),
+            http: node.http.clone(),
+            voter: voters.contains(id),
+        };
+        (node_of(*id), member)
+    };
+    stored.nodes().map(member).collect()
+}

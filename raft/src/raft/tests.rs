@@ -1,0 +1,10 @@
+//! Whole groups: elections, replication, power cuts, reads.
+
+mod crashes;
+mod leader_restore;
+mod proposals;
+mod reads;
+mod replication;
+mod start;
+
+use super::*;

@@ -1,0 +1,195 @@
+//! Starting, stopping and failing.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use kelp_seams::{ManualClock, SeededRng, SteppedExecutor};
+use kelp_storage::{Database, DatabaseOptions, Fault, FaultOperation, FaultRule, MemFs, Seams};
+
+use super::*;
+use crate::bus::{BusError, PeerBus, PeerClass};
+use crate::error::{ProposeError, StartError};
+use crate::model::{ClusterId, GroupId};
+use crate::options::{LeaderRestore, RaftOptions, RaftParts, Timing, raft_config};
+use crate::testing::{Cluster, ClusterOptions, Recorder, entry, put};
+
+/// A bus of a node that knows nobody.
+struct NoPeers;
+
+impl PeerBus for NoPeers {
+    fn call(
+        &self,
+        _peer: NodeId,
+        _class: PeerClass,
+        _request: Bytes,
+        _deadline: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, BusError>> {
+        std::future::ready(Err(BusError::Unreachable("no peers".to_owned()))).boxed()
+    }
+}
+
+fn options(node: u16, cluster: u8) -> RaftOptions {
+    RaftOptions {
+        node: NodeId::new(node),
+        cluster: ClusterId::new([cluster; 16]),
+        group: GroupId::new(0),
+        timing: Timing::default(),
+    }
+}
+
+fn parts(disk: &MemFs) -> RaftParts {
+    let clock = Arc::new(ManualClock::new());
+    let seams = Seams {
+        vfs: Arc::new(disk.clone()),
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        rng: Arc::new(SeededRng::new(1)),
+        executor: Arc::new(SteppedExecutor::new(clock)),
+    };
+    let options = DatabaseOptions::for_tests();
+    let database = Database::open(Path::new("/data"), options, seams.clone()).unwrap();
+    RaftParts {
+        database,
+        seams,
+        bus: Arc::new(NoPeers),
+        observer: Arc::new(Recorder::default()),
+    }
+}
+
+#[tokio::test]
+async fn data_of_another_node_or_cluster_is_refused() {
+    let disk = MemFs::new();
+    let parts = parts(&disk);
+    let raft = Raft::start(options(1, 7), parts.clone()).await.unwrap();
+    raft.shutdown().await;
+    for (node, cluster) in [(2, 7), (1, 8)] {
+        let error = Raft::start(options(node, cluster), parts.clone())
+            .await
+            .err()
+            .unwrap();
+        let StartError::ForeignData { node, cluster } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((node, cluster), (NodeId::new(1), ClusterId::new([7; 16])));
+    }
+    let again = Raft::start(options(1, 7), parts).await.unwrap();
+    again.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_replica_that_was_shut_down_answers_nothing() {
+    let raft = Raft::start(options(1, 7), parts(&MemFs::new()))
+        .await
+        .unwrap();
+    assert_eq!(raft.status().role, Role::Learner);
+    raft.shutdown().await;
+    assert_eq!(raft.stopped().await, StopReason::Shutdown);
+    assert_eq!(raft.status().role, Role::Stopped);
+    let read = raft.read_index(Duration::from_secs(1)).await;
+    assert!(read.is_err());
+    let request = crate::message::request_header(5, GroupId::new(0), 0).freeze();
+    drop(
+        raft.handler()
+            .handle(NodeId::new(2), PeerClass::Control, request)
+            .await,
+    );
+}
+
+#[tokio::test]
+async fn peers_may_speak_only_for_themselves_and_about_this_group() {
+    let raft = Raft::start(options(1, 7), parts(&MemFs::new()))
+        .await
+        .unwrap();
+    let vote = openraft::raft::VoteRequest::new(
+        crate::type_config::Vote {
+            leader_id: crate::type_config::LeaderId {
+                term: 9,
+                node_id: 3,
+            },
+            committed: false,
+        },
+        None,
+    );
+    let kind = crate::message::RaftKind::Vote;
+    let own = crate::message::encode_vote(GroupId::new(0), kind, &vote);
+    let other_group = crate::message::encode_vote(GroupId::new(4), kind, &vote);
+    let handler = raft.handler();
+    let control = PeerClass::Control;
+    assert!(handler.handle(NodeId::new(2), control, own).await.is_err());
+    assert!(
+        handler
+            .handle(NodeId::new(3), control, other_group)
+            .await
+            .is_err()
+    );
+    let unknown = crate::message::request_header(63, GroupId::new(0), 0).freeze();
+    assert!(
+        handler
+            .handle(NodeId::new(3), control, unknown)
+            .await
+            .is_err()
+    );
+    raft.shutdown().await;
+}
+
+#[tokio::test]
+async fn members_are_checked_before_they_are_written() {
+    let raft = Raft::start(options(1, 7), parts(&MemFs::new()))
+        .await
+        .unwrap();
+    let member = |name: &str, voter| Member {
+        name: name.to_owned(),
+        peer: String::new(),
+        client: String::new(),
+        http: String::new(),
+        voter,
+    };
+    let long = "n".repeat(STRING_BYTES_MAX + 1);
+    for members in [
+        BTreeMap::from([(NodeId::new(1), member("one", false))]),
+        BTreeMap::from([(NodeId::new(1), member(&long, true))]),
+        BTreeMap::from([(NodeId::new(2), member("two", true))]),
+    ] {
+        let result = raft.initialize(members).await;
+        assert!(matches!(result, Err(RaftError::Invalid(_))), "{result:?}");
+    }
+    assert_eq!(raft.status().last_log, None);
+    raft.shutdown().await;
+}
+
+#[test]
+fn timing_that_cannot_work_is_refused_and_safety_switches_are_fixed() {
+    let good = raft_config(&options(1, 7), LeaderRestore::Never).unwrap();
+    assert_eq!(good.enable_leader_restore, Some(false));
+    assert_eq!(good.enable_pre_vote, Some(true));
+    assert_eq!(good.allow_log_reversion, Some(false));
+    assert_eq!(good.quorum_loss_probe_interval, Some(1000));
+    assert_eq!(good.max_in_snapshot_log_to_keep, u64::MAX);
+    let mut bad = options(1, 7);
+    bad.timing.election_min = bad.timing.heartbeat;
+    let error = raft_config(&bad, LeaderRestore::Never).unwrap_err();
+    assert!(matches!(error, StartError::Timing(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_sync_stops_the_replica_for_good() {
+    const EIO: i32 = 5;
+    let mut cluster = Cluster::start(ClusterOptions::new(1)).await;
+    cluster.put("key", "value").await;
+    let node = NodeId::new(1);
+    let raft = cluster.raft(node).clone();
+    let rule = FaultRule::once(Some(FaultOperation::Sync), 0, Fault::Errno(EIO));
+    cluster.node(node).faults.add(rule);
+    let sub_batch = cluster.sub_batch(&[put("key", "lost")]);
+    let proposal = raft.propose(entry(&raft, &sub_batch)).await.unwrap();
+    assert_eq!(proposal.await.unwrap_err(), ProposeError::Stopped);
+    let reason = raft.stopped().await;
+    assert!(matches!(reason, StopReason::Storage(_)), "{reason:?}");
+    assert_eq!(raft.status().role, Role::Stopped);
+    // The process ends, and the next one finds what had been acknowledged.
+    cluster.crash(node);
+    cluster.restart(node).await;
+    cluster.leader().await;
+    assert!(cluster.read(node, "key").is_some());
+}
