@@ -15,6 +15,7 @@
 )]
 
 mod check;
+mod debian_index;
 mod readme;
 mod repository;
 mod tidy;
@@ -33,6 +34,11 @@ const CHORES: &[Chore] = &[
         name: "check",
         help: check::HELP,
         run: check::run,
+    },
+    Chore {
+        name: "debian-index",
+        help: debian_index::HELP,
+        run: debian_index::run,
     },
     Chore {
         name: "readme",
