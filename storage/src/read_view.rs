@@ -1,0 +1,76 @@
+//! A keyspace as it was right after one operation.
+//!
+//! A view holds its sources, so it outlives later writes and reads the same answer for as long as
+//! it is kept. It costs memory only: what it holds cannot be freed.
+
+mod range_iterator;
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::StorageError;
+use crate::keyspace::Sources;
+use crate::sequence_number::SequenceNumber;
+
+pub use range_iterator::RangeIterator;
+
+/// The order of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Smallest key first.
+    Forward,
+    /// Largest key first.
+    Reverse,
+}
+
+/// An engine point-in-time view of one keyspace; clones share it.
+#[derive(Clone)]
+pub struct ReadView {
+    sources: Arc<Sources>,
+    sequence: SequenceNumber,
+}
+
+impl ReadView {
+    /// The state of `sources` right after `sequence`, all of which they hold.
+    pub(crate) fn new(sources: Arc<Sources>, sequence: SequenceNumber) -> Self {
+        Self { sources, sequence }
+    }
+
+    /// The last operation that it includes.
+    pub fn sequence(&self) -> SequenceNumber {
+        self.sequence
+    }
+
+    /// The value of `key`. Bytes are shared with the engine, not copied.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        for memtable in self.sources.memtables() {
+            if let Some(change) = memtable.get(key, self.sequence) {
+                return Ok(change.into_value());
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entries between the two bounds, in the order of `direction`; none if the first bound
+    /// lies behind the second. Reads ahead in small runs, so an iterator that is dropped early
+    /// costs little.
+    pub fn range(
+        &self,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        direction: Direction,
+    ) -> RangeIterator {
+        RangeIterator::new(&self.sources, self.sequence, &bounds, direction)
+    }
+}
+
+impl fmt::Debug for ReadView {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ReadView")
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}
