@@ -107,9 +107,15 @@ impl Scan {
             ),
         };
         let first = self.cursor.is_empty();
+        // The cursor stands in for the end from which the scan comes.
+        let (start, bound): (&[u8], _) = match (first, options.reverse) {
+            (true, _) => (start, bound),
+            (false, false) => (&[], bound),
+            (false, true) => (start, ScanBound::Unbounded),
+        };
         WireScan {
             database: options.request.database,
-            start: if first { start } else { &[] },
+            start,
             bound,
             cursor: (!first).then_some(&self.cursor),
             limit: self.page_limit(),

@@ -115,7 +115,8 @@ pub enum ScanBound<'a> {
 /// A page of keys in order.
 ///
 /// The range is `start <= key`, limited by `bound`, whatever the direction; `reverse` only turns
-/// the order around. Invariants: `start` is empty when there is a cursor.
+/// the order around. Invariants: a cursor stands in for the end from which the scan comes, so with
+/// one `start` is empty, or in reverse `bound` is [`ScanBound::Unbounded`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan<'a> {
     /// Number of the logical database.

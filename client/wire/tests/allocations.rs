@@ -81,7 +81,7 @@ fn delete_and_scan_are_decoded_without_allocation() {
         cursor: Some(b"cursor"),
         bound: ScanBound::Prefix(b"prefix"),
         limit: Some(10),
-        reverse: true,
+        keys_only: true,
         ..Scan::default()
     }));
 }

@@ -92,7 +92,7 @@ fn requests() -> Vec<(&'static str, Request<'static>)> {
         ..Scan::default()
     };
     let next_page = Scan {
-        bound: ScanBound::Prefix(b"user/"),
+        start: b"user/",
         cursor: Some(b"cursor"),
         reverse: true,
         keys_only: true,

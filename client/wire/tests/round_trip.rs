@@ -64,8 +64,13 @@ impl Parts {
         let [reverse, keys_only, has_cursor, is_prefix] = self.switches;
         Scan {
             database: self.database,
-            start: if has_cursor { &[] } else { &self.key },
+            start: if has_cursor && !reverse {
+                &[]
+            } else {
+                &self.key
+            },
             bound: match self.value.as_slice() {
+                _ if has_cursor && reverse => ScanBound::Unbounded,
                 [] => ScanBound::Unbounded,
                 prefix if is_prefix => ScanBound::Prefix(prefix),
                 end => ScanBound::Before(end),

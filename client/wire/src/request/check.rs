@@ -3,7 +3,7 @@
 //! Used in both directions, so that a client never sends what a node would refuse.
 
 use crate::options::{RawOptions, tag};
-use crate::{CURSOR_BYTES_MAX, FrameLimits, Opcode, RequestError};
+use crate::{CURSOR_BYTES_MAX, FrameLimits, Opcode, OptionFault, RequestError};
 
 /// Judges the lengths of key and value.
 pub(super) fn check_parts(
@@ -22,20 +22,7 @@ pub(super) fn check_parts(
             check_key(key, limits)?;
             check_absent(opcode, "value", value)
         }
-        Opcode::Scan => {
-            let start_bytes_max = if options.has(tag::CURSOR) {
-                CURSOR_BYTES_MAX
-            } else {
-                limits.key_bytes_max
-            };
-            check_key_length(key, start_bytes_max)?;
-            if (options.has(tag::CURSOR) && key.is_empty())
-                || (options.has(tag::PREFIX) && value.is_empty())
-            {
-                return Err(RequestError::EmptyKey);
-            }
-            check_key_length(value, limits.key_bytes_max)
-        }
+        Opcode::Scan => check_scan(options, key, value, limits),
         Opcode::Echo | Opcode::Hello => {
             check_absent(opcode, "key", key)?;
             check_value(value, limits)
@@ -45,6 +32,36 @@ pub(super) fn check_parts(
             check_absent(opcode, "value", value)
         }
     }
+}
+
+fn check_scan(
+    options: &RawOptions,
+    key: &[u8],
+    value: &[u8],
+    limits: &FrameLimits,
+) -> Result<(), RequestError> {
+    let has_cursor = options.has(tag::CURSOR);
+    let (coming_from, going_to) = match options.has(tag::REVERSE) {
+        false => (key, value),
+        true => (value, key),
+    };
+    if has_cursor && options.has(tag::REVERSE) && options.has(tag::PREFIX) {
+        let fault = OptionFault::Misplaced;
+        return Err(RequestError::BadOption {
+            tag: tag::PREFIX,
+            fault,
+        });
+    }
+    if (has_cursor && coming_from.is_empty()) || (options.has(tag::PREFIX) && value.is_empty()) {
+        return Err(RequestError::EmptyKey);
+    }
+    let bytes_max = if has_cursor {
+        CURSOR_BYTES_MAX
+    } else {
+        limits.key_bytes_max
+    };
+    check_key_length(coming_from, bytes_max)?;
+    check_key_length(going_to, limits.key_bytes_max)
 }
 
 fn check_key(key: &[u8], limits: &FrameLimits) -> Result<(), RequestError> {

@@ -137,20 +137,27 @@ fn decode_body<'a>(
 }
 
 fn scan_of<'a>(options: &RawOptions, key: &'a [u8], value: &'a [u8]) -> Scan<'a> {
+    let reverse = options.has(tag::REVERSE);
+    // The cursor stands in for the end of the range from which the scan comes.
+    let (cursor, start, end): (_, &[u8], &[u8]) = match (options.has(tag::CURSOR), reverse) {
+        (false, _) => (None, key, value),
+        (true, false) => (Some(key), &[], value),
+        (true, true) => (Some(value), key, &[]),
+    };
     Scan {
         database: options.database,
-        start: if options.has(tag::CURSOR) { &[] } else { key },
+        start,
         bound: if options.has(tag::PREFIX) {
-            ScanBound::Prefix(value)
-        } else if value.is_empty() {
+            ScanBound::Prefix(end)
+        } else if end.is_empty() {
             ScanBound::Unbounded
         } else {
-            ScanBound::Before(value)
+            ScanBound::Before(end)
         },
-        cursor: options.has(tag::CURSOR).then_some(key),
+        cursor,
         limit: options.limit,
         bytes: options.bytes,
-        reverse: options.has(tag::REVERSE),
+        reverse,
         keys_only: options.has(tag::KEYS_ONLY),
         options: options.read_options(),
     }

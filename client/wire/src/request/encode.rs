@@ -78,10 +78,15 @@ fn raw_read(database: u8, options: ReadOptions) -> RawOptions {
 }
 
 fn scan_parts<'a>(scan: &Scan<'a>) -> Parts<'a> {
-    let (value, prefix): (&[u8], bool) = match scan.bound {
+    let (end, prefix): (&[u8], bool) = match scan.bound {
         ScanBound::Unbounded => (&[], false),
         ScanBound::Before(end) => (end, false),
         ScanBound::Prefix(prefix) => (prefix, true),
+    };
+    let (key, value) = match (scan.cursor, scan.reverse) {
+        (None, _) => (scan.start, end),
+        (Some(cursor), false) => (cursor, end),
+        (Some(cursor), true) => (scan.start, cursor),
     };
     let mut options = RawOptions {
         limit: scan.limit,
@@ -94,7 +99,7 @@ fn scan_parts<'a>(scan: &Scan<'a>) -> Parts<'a> {
     options.switch(tag::PREFIX, prefix);
     Parts {
         options,
-        key: scan.cursor.unwrap_or(scan.start),
+        key,
         value,
     }
 }

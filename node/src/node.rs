@@ -1,0 +1,280 @@
+//! One node, assembled: storage, Raft, peers, the way of writes, and the ports.
+//!
+//! The order of the start is part of the safety argument. The data directory is locked and bound
+//! to this node's identity first; the boot is raised, and on disk, before any port opens; the
+//! committed part of the log is applied before Raft starts; peers are let in before clients.
+//!
+//! The stop goes the other way: readiness off, no new clients, answers to what is in flight, the
+//! leadership handed over, Raft, peers, storage. Each step has a share of the grace period; what is
+//! not done by then is left to crash safety.
+
+mod cluster_view;
+mod error;
+mod peer_service;
+mod readiness;
+mod stop;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use kelp_client::{Listener, Transport};
+use kelp_raft::{ClusterId, GroupId, Member, NodeId, Raft, RaftOptions, RaftParts, Timing};
+use kelp_storage::{Database, DatabaseOptions, Seams};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::client_port::{self, Budget, ClusterView, PortContext};
+use crate::leadership::Leadership;
+use crate::observe::Observer;
+use crate::peer::{PeerLimits, PeerLinks, PeerOptions, PeerServer};
+use crate::proposer::Proposer;
+use crate::proposer::outbox::OutboxLimits;
+use crate::proposer::packer::Packer;
+use crate::proposer::sender::{self, SenderParts};
+use crate::tls::{PeerTls, PortTls, TlsMaterial};
+
+use cluster_view::NodeView;
+use peer_service::PeerService;
+use readiness::Readiness;
+
+pub use error::{Port, StartError};
+
+/// The one Raft group that there is today.
+const GROUP: GroupId = GroupId::new(0);
+
+/// What one node is given.
+pub struct NodeOptions {
+    /// Identity within the cluster, as in the certificate.
+    pub node: NodeId,
+    /// The cluster, as in the certificate.
+    pub cluster: ClusterId,
+    /// The data directory; made if it is absent.
+    pub directory: PathBuf,
+    /// Where clients are listened for; port 0 takes any free one.
+    pub client: SocketAddr,
+    /// Where peers are listened for.
+    pub peer: SocketAddr,
+    /// Where metrics and health are served.
+    pub http: SocketAddr,
+    /// The first members of the cluster; the same on all of them. Ignored once there is a log.
+    pub members: BTreeMap<NodeId, Member>,
+    /// Raft's timing; the same on all members.
+    pub timing: Timing,
+    /// Certificate and key of this node.
+    pub material: TlsMaterial,
+    /// How the client port answers new connections.
+    pub client_tls: PortTls,
+    /// How the HTTP port answers new connections.
+    pub http_tls: PortTls,
+    /// Bounds of the client port.
+    pub limits: NodeLimits,
+}
+
+/// Bounds of a node's client port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeLimits {
+    /// Client connections at once; more wait to be accepted. Default 1,024.
+    pub connection_count_max: usize,
+    /// Bytes that all client connections may hold for requests, replies and half-read frames;
+    /// beyond it requests are refused as overloaded. Default 256 MiB.
+    pub held_bytes_max: usize,
+}
+
+impl Default for NodeLimits {
+    fn default() -> Self {
+        Self { connection_count_max: 1_024, held_bytes_max: 256 << 20 }
+    }
+}
+
+/// The addresses that a node really listens on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeAddresses {
+    /// For clients.
+    pub client: SocketAddr,
+    /// For peers.
+    pub peer: SocketAddr,
+    /// For HTTP.
+    pub http: SocketAddr,
+}
+
+/// A running node. Dropping it without [`Node::stop`] is like killing the process.
+pub struct Node {
+    addresses: NodeAddresses,
+    database: Database,
+    raft: Raft,
+    links: PeerLinks,
+    peers: PeerServer,
+    proposer: Arc<Proposer>,
+    stopping: Arc<AtomicBool>,
+    stop_ports: watch::Sender<bool>,
+    stop_http: watch::Sender<bool>,
+    client_port: JoinHandle<()>,
+    http_port: JoinHandle<()>,
+    sender: JoinHandle<()>,
+}
+
+struct Listeners {
+    client: Box<dyn Listener>,
+    peer: Box<dyn Listener>,
+    http: Box<dyn Listener>,
+}
+
+impl Node {
+    /// Starts a node within a tokio runtime; returns when its ports are open.
+    ///
+    /// On the first start of a cluster the member with the lowest id initializes it.
+    ///
+    /// # Errors
+    /// By what a person must do; see [`StartError`].
+    pub async fn start(
+        options: NodeOptions,
+        seams: Seams,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, StartError> {
+        let peer_tls = PeerTls::new(&options.material, options.cluster, options.node)?;
+        let database = open_database(&options, &seams)?;
+        let listeners = listen(&options, transport.as_ref()).await?;
+        let addresses = listeners.addresses()?;
+        let links = open_links(&options, &database, peer_tls, transport, &seams);
+        let proposer = Arc::new(Proposer::new(options.node, database.boot(), OutboxLimits::default()));
+        let raft = Raft::start(
+            RaftOptions { node: options.node, cluster: options.cluster, group: GROUP, timing: options.timing },
+            RaftParts {
+                database: database.clone(),
+                seams: seams.clone(),
+                bus: Arc::new(links.clone()),
+                observer: Arc::clone(&proposer) as Arc<dyn kelp_raft::ApplyObserver>,
+            },
+        )
+        .await?;
+        let packer = Packer::start(raft.clone(), database.clone());
+        let service = PeerService::new(raft.handler(), packer.clone(), Arc::clone(&seams.clock), GROUP);
+        let peers = PeerServer::start(listeners.peer, &links, Arc::new(service)).map_err(StartError::listen(Port::Peer, options.peer))?;
+        bootstrap(&options, &raft).await?;
+
+        let leadership = Arc::new(Leadership::new(raft.clone(), Arc::clone(&seams.clock), options.timing));
+        let sender = tokio::spawn(sender::run(SenderParts {
+            proposer: Arc::clone(&proposer),
+            group: GROUP,
+            bus: Arc::new(links.clone()),
+            packer,
+            leadership: Arc::clone(&leadership),
+            clock: Arc::clone(&seams.clock),
+        }));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let observer = Observer::new(&raft, &database, &links, Arc::clone(&seams.clock));
+        observer.set_certificate_expiry(options.material.not_after());
+        let view = NodeView { raft: raft.clone(), links: links.clone(), cluster: options.cluster, stopping: Arc::clone(&stopping) };
+        let (stop_ports, stop) = watch::channel(false);
+        let port = PortContext {
+            node: options.node,
+            cluster: options.cluster,
+            proposer: Arc::clone(&proposer),
+            raft: raft.clone(),
+            leadership: Arc::clone(&leadership),
+            view: Arc::new(view) as Arc<dyn ClusterView>,
+            clock: Arc::clone(&seams.clock),
+            metrics: observer.requests(),
+            budget: Budget::new(options.limits.held_bytes_max),
+        };
+        let client_port = tokio::spawn(client_port::run(
+            listeners.client,
+            options.client_tls,
+            Arc::new(port),
+            options.limits.connection_count_max,
+            stop,
+        ));
+        let (stop_http, stop) = watch::channel(false);
+        let readiness = Readiness::new(raft.clone(), Arc::clone(&leadership), Arc::clone(&stopping));
+        let http_port = tokio::spawn(crate::http::run(listeners.http, options.http_tls, observer, Arc::new(readiness), stop));
+        Ok(Self {
+            addresses,
+            database,
+            raft,
+            links,
+            peers,
+            proposer,
+            stopping,
+            stop_ports,
+            stop_http,
+            client_port,
+            http_port,
+            sender,
+        })
+    }
+
+    /// Where the node listens.
+    pub fn addresses(&self) -> NodeAddresses {
+        self.addresses
+    }
+
+    /// Resolves when the node can no longer serve and the process must end, with the reason.
+    pub async fn failed(&self) -> String {
+        tokio::select! {
+            reason = self.raft.stopped() => reason.to_string(),
+            () = self.proposer.fenced() => "another process runs with this node's identity".to_owned(),
+        }
+    }
+}
+
+fn open_database(options: &NodeOptions, seams: &Seams) -> Result<Database, StartError> {
+    let database = Database::open(&options.directory, DatabaseOptions::default(), seams.clone())?;
+    database.raise_boot()?;
+    Ok(database)
+}
+
+async fn listen(options: &NodeOptions, transport: &dyn Transport) -> Result<Listeners, StartError> {
+    let open = async |port: Port, address: SocketAddr| {
+        transport.listen(address).await.map_err(StartError::listen(port, address))
+    };
+    Ok(Listeners {
+        client: open(Port::Client, options.client).await?,
+        peer: open(Port::Peer, options.peer).await?,
+        http: open(Port::Http, options.http).await?,
+    })
+}
+
+impl Listeners {
+    fn addresses(&self) -> Result<NodeAddresses, StartError> {
+        let address = |listener: &dyn Listener| listener.local_addr().map_err(StartError::Socket);
+        Ok(NodeAddresses {
+            client: address(self.client.as_ref())?,
+            peer: address(self.peer.as_ref())?,
+            http: address(self.http.as_ref())?,
+        })
+    }
+}
+
+fn open_links(
+    options: &NodeOptions,
+    database: &Database,
+    tls: PeerTls,
+    transport: Arc<dyn Transport>,
+    seams: &Seams,
+) -> PeerLinks {
+    let peer_options = PeerOptions { node: options.node, boot: database.boot(), limits: PeerLimits::default() };
+    let links = PeerLinks::start(peer_options, transport, tls, Arc::clone(&seams.clock), Arc::clone(&seams.rng));
+    for (node, member) in &options.members {
+        links.set_peer_address(*node, member.peer.clone());
+    }
+    links
+}
+
+/// The member with the lowest id makes the first membership, once: with a log this changes nothing.
+async fn bootstrap(options: &NodeOptions, raft: &Raft) -> Result<(), StartError> {
+    let lowest = options.members.keys().next();
+    if lowest != Some(&options.node) || raft.status().last_log.is_some() {
+        return Ok(());
+    }
+    match raft.initialize(options.members.clone()).await {
+        Ok(()) => {
+            tracing::info!(members = options.members.len(), cluster = %options.cluster, "cluster initialized");
+            Ok(())
+        }
+        Err(kelp_raft::RaftError::AlreadyInitialized) => Ok(()),
+        Err(error) => Err(StartError::Bootstrap(error)),
+    }
+}

@@ -1,0 +1,56 @@
+//! The graceful end of a node.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kelp_raft::Role;
+
+use super::Node;
+
+impl Node {
+    /// Stops within about `grace`: hands the leadership over, answers what is in flight through
+    /// the new leader, then syncs and closes everything.
+    pub async fn stop(self, grace: Duration) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let half = grace / 2;
+        if tokio::time::timeout(half, hand_over(&self.raft)).await.is_err() {
+            tracing::warn!("leadership was not handed over in time; the others will elect");
+        }
+        self.stop_ports.send_replace(true);
+        let mut client_port = self.client_port;
+        if tokio::time::timeout(half, &mut client_port).await.is_err() {
+            tracing::warn!(?half, "clients still wait for answers; closing their connections");
+            client_port.abort();
+        }
+        self.sender.abort();
+        self.raft.shutdown().await;
+        self.peers.stop().await;
+        self.links.stop().await;
+        self.stop_http.send_replace(true);
+        if self.http_port.await.is_err() {
+            tracing::debug!("http port had ended already");
+        }
+        self.database.close();
+        tracing::info!("node stopped");
+    }
+}
+
+/// Gives the leadership to the voter with the longest log, the next one if that one refuses.
+async fn hand_over(raft: &kelp_raft::Raft) {
+    let status = raft.status();
+    if status.role != Role::Leader {
+        return;
+    }
+    let mut voters: Vec<_> =
+        status.members.iter().filter(|(node, member)| member.voter && **node != status.node).map(|(node, _)| *node).collect();
+    voters.sort_by_key(|node| std::cmp::Reverse(status.replication.get(node).copied().flatten()));
+    for voter in voters {
+        match raft.transfer_leader(voter).await {
+            Ok(()) => {
+                tracing::info!(to = %voter, "leadership handed over");
+                return;
+            }
+            Err(error) => tracing::warn!(to = %voter, %error, "leadership was not taken"),
+        }
+    }
+}

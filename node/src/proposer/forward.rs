@@ -1,0 +1,93 @@
+//! How a node hands a sub-batch to the leader's proposer: the message and its answer.
+//!
+//! The bytes are drawn in docs/formats/peer.md, part 3. The sub-batch travels exactly as it will
+//! stand in the log entry; the answer is what the state machine said of it, or why it never got
+//! there.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use kelp_raft::{EnvelopeError, GroupId, LogIndex, NODE_KIND_FIRST, NodeId, PeerReply, PeerRequest, SubBatch, SubBatchOutcome};
+use kelp_seams::WallMillis;
+
+use super::packer::{HandOverError, HandOverResult};
+
+#[cfg(test)]
+mod tests;
+
+/// Kind of a forwarded sub-batch.
+pub(crate) const FORWARD: u8 = NODE_KIND_FIRST;
+
+const OUTCOME: u8 = 0;
+const NOT_LEADER: u8 = 1;
+const OVERLOADED: u8 = 2;
+const UNKNOWN: u8 = 3;
+
+/// Stands for "no leader known"; node ids start at 1.
+const NO_NODE: u16 = 0;
+
+/// Bytes that are not a message of this version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ForwardError {
+    #[error("malformed forward message: {0}")]
+    Malformed(&'static str),
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
+    #[error("malformed outcome in a forward message")]
+    Outcome(#[from] kelp_raft::DecodeError),
+}
+
+pub(crate) fn encode_request(group: GroupId, sub_batch: &SubBatch) -> Bytes {
+    PeerRequest { kind: FORWARD, group, body: sub_batch.encode() }.encode()
+}
+
+/// Decodes the body of a forward request and checks that it speaks for its sender only.
+pub(crate) fn decode_request(from: NodeId, body: &Bytes) -> Result<SubBatch, ForwardError> {
+    let sub_batch = SubBatch::decode(body)?;
+    if sub_batch.id.node != from {
+        return Err(ForwardError::Malformed("the sub-batch is another node's"));
+    }
+    sub_batch.check_commands()?;
+    Ok(sub_batch)
+}
+
+pub(crate) fn encode_reply(wall: WallMillis, result: &HandOverResult) -> Bytes {
+    let mut body = BytesMut::new();
+    match result {
+        Ok((outcome, index)) => {
+            body.put_u8(OUTCOME);
+            body.put_u64(index.get());
+            outcome.encode_into(&mut body);
+        }
+        Err(HandOverError::NotLeader { leader }) => {
+            body.put_u8(NOT_LEADER);
+            body.put_u16(leader.map_or(NO_NODE, NodeId::get));
+        }
+        Err(HandOverError::Overloaded) => body.put_u8(OVERLOADED),
+        Err(HandOverError::Unknown) => body.put_u8(UNKNOWN),
+    }
+    PeerReply { kind: FORWARD, wall, body: body.freeze() }.encode()
+}
+
+/// Decodes a reply; the inner result is the leader's answer.
+pub(crate) fn decode_reply(reply: Bytes) -> Result<HandOverResult, ForwardError> {
+    let PeerReply { kind, mut body, .. } = PeerReply::decode(reply)?;
+    if kind != FORWARD {
+        return Err(ForwardError::Malformed("the reply is of another kind"));
+    }
+    let result = match body.try_get_u8().map_err(|_| ForwardError::Malformed("the reply is empty"))? {
+        OUTCOME => {
+            let index = body.try_get_u64().map_err(|_| ForwardError::Malformed("the outcome has no index"))?;
+            return Ok(Ok((SubBatchOutcome::decode(&body)?, LogIndex::new(index))));
+        }
+        NOT_LEADER => {
+            let leader = body.try_get_u16().map_err(|_| ForwardError::Malformed("the refusal names no leader"))?;
+            Err(HandOverError::NotLeader { leader: (leader != NO_NODE).then(|| NodeId::new(leader)) })
+        }
+        OVERLOADED => Err(HandOverError::Overloaded),
+        UNKNOWN => Err(HandOverError::Unknown),
+        _ => return Err(ForwardError::Malformed("the reply has an unknown shape")),
+    };
+    if body.has_remaining() {
+        return Err(ForwardError::Malformed("bytes follow the reply"));
+    }
+    Ok(result)
+}

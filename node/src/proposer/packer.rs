@@ -1,0 +1,148 @@
+//! The leader's end of a write: packs what is queued into one log entry after the other.
+//!
+//! Every proposal, the leader's own too, comes as a sub-batch. The packer takes all that has queued
+//! since its last proposal, with no timer and no fixed size, so entries grow with the load and the
+//! entry, not the command, pays for Raft. A few entries are in flight at once. On a node that does
+//! not lead, Raft refuses the proposal and the packer passes that on.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use kelp_raft::{EntryBuilder, EntryOutcome, LogIndex, NodeId, ProposeError, Raft, SubBatch, SubBatchOutcome};
+use kelp_storage::Database;
+use tokio::sync::{mpsc, oneshot};
+
+/// Entries proposed but not yet applied. More does not help: what waits behind them makes the next
+/// entry larger, and each entry costs a round of openraft on three nodes.
+const ENTRIES_IN_FLIGHT_MAX: usize = 4;
+
+/// Sub-batches that wait for the packer: the windows of seven nodes, at 1,024 each, and some room.
+const QUEUE_SUB_BATCHES_MAX: usize = 8_192;
+
+/// Why a sub-batch got no answer from the state machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HandOverError {
+    /// This node does not lead; the copy never executes.
+    NotLeader {
+        /// Who leads, as far as this node knows.
+        leader: Option<NodeId>,
+    },
+    /// No room; the copy never executes.
+    Overloaded,
+    /// The copy may still execute.
+    Unknown,
+}
+
+/// What became of a sub-batch that was handed over, and in which entry.
+pub(crate) type HandOverResult = Result<(SubBatchOutcome, LogIndex), HandOverError>;
+
+struct HandOver {
+    sub_batch: SubBatch,
+    answer: oneshot::Sender<HandOverResult>,
+}
+
+/// Handle to the packer task of a node.
+#[derive(Clone)]
+pub(crate) struct Packer {
+    queue: mpsc::Sender<HandOver>,
+}
+
+impl Packer {
+    /// Starts the task; it ends when the last handle is dropped.
+    pub(crate) fn start(raft: Raft, database: Database) -> Self {
+        let (queue, receiver) = mpsc::channel(QUEUE_SUB_BATCHES_MAX);
+        tokio::spawn(run(raft, database, receiver));
+        Self { queue }
+    }
+
+    /// Queues the sub-batch before it returns, so that the order of calls is the order of entries.
+    pub(crate) fn hand_over(&self, sub_batch: SubBatch) -> impl Future<Output = HandOverResult> + Send + 'static {
+        let (answer, receiver) = oneshot::channel();
+        let queued = self.queue.try_send(HandOver { sub_batch, answer });
+        async move {
+            match queued {
+                Ok(()) => receiver.await.unwrap_or(Err(HandOverError::Unknown)),
+                Err(_) => Err(HandOverError::Overloaded),
+            }
+        }
+    }
+}
+
+async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>) {
+    let mut in_flight = FuturesUnordered::new();
+    let mut carried = None;
+    loop {
+        let first = if in_flight.len() >= ENTRIES_IN_FLIGHT_MAX {
+            in_flight.next().await;
+            continue;
+        } else if let Some(carried) = carried.take() {
+            carried
+        } else {
+            tokio::select! {
+                Some(()) = in_flight.next() => continue,
+                received = queue.recv() => match received {
+                    Some(first) => first,
+                    None => break,
+                },
+            }
+        };
+        if !database.wal_admission_open() {
+            // A receiver that is gone belongs to a link that broke: the sub-batch comes again.
+            let _ = first.answer.send(Err(HandOverError::Overloaded));
+            continue;
+        }
+        let mut entry = EntryBuilder::new();
+        let mut answers = Vec::new();
+        let mut next = Some(first);
+        while let Some(hand_over) = next {
+            if !entry.fits(&hand_over.sub_batch) {
+                carried = Some(hand_over);
+                break;
+            }
+            entry.push(hand_over.sub_batch).expect("it was just found to fit");
+            answers.push(hand_over.answer);
+            next = queue.try_recv().ok();
+        }
+        in_flight.push(propose(raft.clone(), entry.finish(raft.now_stamp()), answers).await);
+    }
+    while in_flight.next().await.is_some() {}
+}
+
+/// Proposes at once, in order; the returned future waits for the entry to be applied.
+async fn propose(
+    raft: Raft,
+    entry: Bytes,
+    answers: Vec<oneshot::Sender<HandOverResult>>,
+) -> impl Future<Output = ()> {
+    let proposal = raft.propose(entry).await;
+    async move {
+        let outcome = match proposal {
+            Ok(proposal) => proposal.await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(outcome) => answer_each(outcome, answers),
+            Err(error) => {
+                let error = hand_over_error(&error);
+                for answer in answers {
+                    let _ = answer.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn answer_each(outcome: EntryOutcome, answers: Vec<oneshot::Sender<HandOverResult>>) {
+    let EntryOutcome { index, sub_batches, .. } = outcome;
+    // A receiver that is gone belongs to a link that broke: the sub-batch comes again.
+    for (answer, sub_batch) in answers.into_iter().zip(sub_batches) {
+        let _ = answer.send(Ok((sub_batch, index)));
+    }
+}
+
+fn hand_over_error(error: &ProposeError) -> HandOverError {
+    match error {
+        ProposeError::NotLeader { leader } => HandOverError::NotLeader { leader: *leader },
+        _ => HandOverError::Unknown,
+    }
+}

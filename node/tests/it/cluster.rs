@@ -1,0 +1,212 @@
+//! Three nodes in one process.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelp_client::{Client, ClientError, RequestOptions};
+use kelp_node::certs::{Authority, NodeRequest};
+use kelp_node::node::{Node, NodeLimits, NodeOptions};
+use kelp_node::status_report::StatusReport;
+use kelp_node::tls::{PortTls, TlsMaterial, default_provider};
+use kelp_raft::{ClusterId, Member, NodeId, Timing};
+use kelp_seams::{OsRng, SystemClock, ThreadExecutor};
+use kelp_storage::{RealFs, Seams};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::links::TestTransport;
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A node on a runtime of its own, so that it can be killed whole.
+pub struct TestNode {
+    pub id: NodeId,
+    pub member: Member,
+    pub transport: TestTransport,
+    runtime: Option<Runtime>,
+    node: Option<Node>,
+}
+
+/// Three nodes that form a cluster; the directory goes with it.
+pub struct TestCluster {
+    pub nodes: Vec<TestNode>,
+    directory: TempDir,
+    authority: Authority,
+    members: BTreeMap<NodeId, Member>,
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
+}
+
+fn member(id: u16) -> (NodeId, Member) {
+    let address = || free_address().to_string();
+    let member = Member {
+        name: format!("n{id}"),
+        peer: address(),
+        client: address(),
+        http: address(),
+        voter: true,
+    };
+    (NodeId::new(id), member)
+}
+
+fn rng() -> OsRng {
+    OsRng::open().expect("the system has randomness")
+}
+
+fn seams() -> Seams {
+    let clock = Arc::new(SystemClock::new());
+    Seams {
+        vfs: Arc::new(RealFs),
+        clock: Arc::clone(&clock) as Arc<dyn kelp_seams::Clock>,
+        rng: Arc::new(rng()),
+        executor: Arc::new(ThreadExecutor::new(clock)),
+    }
+}
+
+impl TestCluster {
+    /// Starts `count` nodes and waits until one leads and all know it.
+    pub fn start(count: u16) -> Self {
+        let clock = SystemClock::new();
+        let authority =
+            Authority::generate(ClusterId::new([7; 16]), &clock, &rng()).expect("keys can be made");
+        let members: BTreeMap<NodeId, Member> = (1..=count).map(member).collect();
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let mut cluster = Self {
+            nodes: Vec::new(),
+            directory,
+            authority,
+            members,
+        };
+        for (id, member) in cluster.members.clone() {
+            cluster.nodes.push(TestNode {
+                id,
+                member,
+                transport: TestTransport::default(),
+                runtime: None,
+                node: None,
+            });
+            cluster.start_node(cluster.nodes.len() - 1);
+        }
+        cluster.wait_for_leader();
+        cluster
+    }
+
+    /// Starts a node that is not running.
+    pub fn start_node(&mut self, at: usize) {
+        let test_node = &self.nodes[at];
+        let clock = SystemClock::new();
+        let bundle = self
+            .authority
+            .issue_node(&NodeRequest::local(test_node.id), &clock, &rng())
+            .expect("certificate");
+        let material = TlsMaterial::from_bundle(&bundle, default_provider(), Arc::new(clock))
+            .expect("usable bundle");
+        let address = |text: &str| text.parse().expect("members have socket addresses here");
+        let options = NodeOptions {
+            node: test_node.id,
+            cluster: self.authority.cluster(),
+            directory: self.directory.path().join(&test_node.member.name),
+            client: address(&test_node.member.client),
+            peer: address(&test_node.member.peer),
+            http: address(&test_node.member.http),
+            members: self.members.clone(),
+            timing: Timing::default(),
+            material,
+            client_tls: PortTls::plaintext(),
+            http_tls: PortTls::plaintext(),
+            limits: NodeLimits::default(),
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let transport = Arc::new(test_node.transport.clone());
+        let node = runtime
+            .block_on(Node::start(options, seams(), transport))
+            .expect("the node starts");
+        let test_node = &mut self.nodes[at];
+        test_node.runtime = Some(runtime);
+        test_node.node = Some(node);
+    }
+
+    /// Ends a node without a word, like a kill.
+    pub fn kill(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        if let Some(runtime) = node.runtime.take() {
+            runtime.shutdown_background();
+        }
+        drop(node.node.take());
+    }
+
+    /// Stops a node gracefully.
+    pub fn stop(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        if let (Some(runtime), Some(running)) = (node.runtime.take(), node.node.take()) {
+            runtime.block_on(running.stop(Duration::from_secs(5)));
+        }
+    }
+
+    /// A client of one node only.
+    pub fn client(&self, at: usize) -> Client {
+        Client::builder()
+            .endpoints([self.nodes[at].member.client.clone()])
+            .build()
+            .expect("a valid endpoint")
+    }
+
+    /// What a node says of itself.
+    pub async fn report(&self, at: usize) -> Result<StatusReport, ClientError> {
+        let text = self.client(at).status().await?;
+        Ok(StatusReport::decode(text.as_bytes()).expect("a node's report is valid"))
+    }
+
+    /// The place of the leader, once every running node names it.
+    pub fn wait_for_leader(&self) -> usize {
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let leader = runtime.block_on(eventually(async || {
+            let mut leaders = Vec::new();
+            for at in (0..self.nodes.len()).filter(|at| self.nodes[*at].node.is_some()) {
+                let report = self.report(at).await.ok()?;
+                leaders.push(report.leader.filter(|_| report.applied.is_some())?);
+            }
+            leaders.dedup();
+            (leaders.len() == 1).then(|| leaders[0])
+        }));
+        self.nodes
+            .iter()
+            .position(|node| node.id.get() == leader)
+            .expect("the leader is a member")
+    }
+}
+
+/// Asks again and again until there is an answer.
+pub async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let asked = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked)
+        .await
+        .expect("it happens within the time")
+}
+
+/// Options for a request that may take long.
+pub fn patient() -> RequestOptions {
+    RequestOptions {
+        timeout: Some(PATIENCE),
+        ..RequestOptions::default()
+    }
+}
