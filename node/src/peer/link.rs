@@ -46,6 +46,9 @@ const BACKOFF_MIN: Duration = Duration::from_millis(25);
 /// once is not dialled in a loop.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
+/// Failures in a row after which an operator is told, once: a restart of the peer causes one.
+const FAILURES_REPORTED: u32 = 3;
+
 /// What all links of a node share.
 pub(super) struct LinkContext {
     pub(super) boot: Boot,
@@ -169,6 +172,10 @@ impl Link {
                 }
                 Ok(pipe) => {
                     lived_from = Some(Instant::now());
+                    if failures >= FAILURES_REPORTED {
+                        let (peer, class) = (self.peer.get(), self.class);
+                        tracing::info!(peer, ?class, "peer is reached again");
+                    }
                     self.drive(pipe).await
                 }
             };
@@ -178,7 +185,11 @@ impl Link {
                 failures += 1;
             }
             let (peer, class) = (self.peer.get(), self.class);
-            tracing::debug!(peer, ?class, reason, failures, "peer link is down");
+            if failures == FAILURES_REPORTED {
+                tracing::warn!(peer, ?class, reason, "peer cannot be reached");
+            } else {
+                tracing::debug!(peer, ?class, reason, failures, "peer link is down");
+            }
             self.fail_all(self.next_phase(failures, &reason), &reason);
         }
     }

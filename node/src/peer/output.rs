@@ -1,6 +1,7 @@
 //! Frames on their way out: small ones are copied together, large payloads are kept as they are.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -9,6 +10,9 @@ use super::frame::{FrameKind, put_header};
 /// A payload from this size on is queued by reference; below it, one copy is cheaper than one more
 /// write.
 const COPY_BYTES_MAX: usize = 16 * 1024;
+
+/// Chunks handed to one vectored write; more would not make its system call cheaper.
+pub(super) const SLICES_MAX: usize = 16;
 
 /// A queue of bytes to write, in order.
 ///
@@ -36,22 +40,31 @@ impl Output {
         self.chunks.push_back(payload.clone());
     }
 
-    /// The next bytes to write; empty when nothing is queued.
-    pub(super) fn front(&self) -> &[u8] {
-        self.chunks.front().map_or(&self.tail, Bytes::as_ref)
+    /// The next chunks to write, in order; how many of the slices are filled.
+    pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
+        let chunks = self.chunks.iter().map(Bytes::as_ref);
+        let tail = Some(self.tail.as_ref()).filter(|tail| !tail.is_empty());
+        let mut count = 0;
+        for (slice, chunk) in slices.iter_mut().zip(chunks.chain(tail)) {
+            *slice = IoSlice::new(chunk);
+            count += 1;
+        }
+        count
     }
 
-    /// Forgets the first `count` bytes of [`Output::front`], which were written.
-    pub(super) fn advance(&mut self, count: usize) {
+    /// Forgets the first `count` bytes, which were written.
+    pub(super) fn advance(&mut self, mut count: usize) {
         self.bytes -= count;
-        let Some(chunk) = self.chunks.front_mut() else {
-            self.tail.advance(count);
-            return;
-        };
-        chunk.advance(count);
-        if chunk.is_empty() {
+        while let Some(chunk) = self.chunks.front_mut() {
+            let taken = count.min(chunk.len());
+            chunk.advance(taken);
+            count -= taken;
+            if !chunk.is_empty() {
+                return;
+            }
             self.chunks.pop_front();
         }
+        self.tail.advance(count);
     }
 
     /// Bytes that are queued.

@@ -4,7 +4,7 @@
 //! `poll` functions that the owner calls in its own loop; the owner decides when to stop reading.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -14,10 +14,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use super::frame::{
     FRAME_BYTES_MAX, Frame, FrameError, FrameKind, GREETING_BYTES_MAX, bytes_missing, decode_frame,
 };
-use super::output::Output;
+use super::output::{Output, SLICES_MAX};
 
-/// Room made for each read: four TLS records.
+/// Room of a block for reading: four TLS records.
 const READ_BYTES: usize = 64 * 1024;
+
+/// A block with less room than this is left; below it, reads become too small.
+const SPARE_BYTES_MIN: usize = 4 * 1024;
 
 /// Room made at once for a frame whose length is announced; a longer frame gets more as its bytes
 /// arrive.
@@ -93,14 +96,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FramePipe<S> {
             if let Some(frame) = decode_frame(&mut self.input, self.length_max).map_err(invalid)? {
                 return Poll::Ready(Ok(Some(frame)));
             }
-            let missing = bytes_missing(&self.input).clamp(READ_BYTES, RESERVE_BYTES_MAX);
-            self.input.reserve(missing);
+            self.make_room();
             let read = pin!(self.stream.read_buf(&mut self.input)).poll(context);
             let count = ready!(read)?;
             if count == 0 {
                 return Poll::Ready(self.end_of_stream());
             }
             self.read_bytes += u64::try_from(count).unwrap_or(0);
+        }
+    }
+
+    /// Makes room for the next read. A block is used up before the next one is allocated: frames
+    /// are slices of their block, and one that is kept for long must not pin a block of its own.
+    fn make_room(&mut self) {
+        let missing = bytes_missing(&self.input).min(RESERVE_BYTES_MAX);
+        let spare = self.input.capacity() - self.input.len();
+        if spare < missing.max(SPARE_BYTES_MIN) {
+            self.input.reserve(missing.max(READ_BYTES));
         }
     }
 
@@ -114,8 +126,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> FramePipe<S> {
     /// Writes all that is queued and flushes; ready when nothing is left.
     pub(super) fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let filled = self.output.slices(&mut slices);
             let stream = Pin::new(&mut self.stream);
-            let count = ready!(stream.poll_write(context, self.output.front()))?;
+            let count = ready!(stream.poll_write_vectored(context, &slices[..filled]))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }

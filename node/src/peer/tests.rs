@@ -79,10 +79,19 @@ fn links_over(
     number: u16,
     wall: WallMillis,
 ) -> PeerLinks {
+    links_with(quick_limits(), transport, bundle, number, wall)
+}
+
+fn links_with(
+    limits: PeerLimits,
+    transport: Arc<dyn Transport>,
+    bundle: &Bundle,
+    number: u16,
+    wall: WallMillis,
+) -> PeerLinks {
     let clock = clock_at(wall);
     let (node, boot) = (node_id(number), Boot::new(1));
     let tls = PeerTls::new(&material(bundle, clock.clone()), CLUSTER, node).unwrap();
-    let limits = quick_limits();
     let options = PeerOptions { node, boot, limits };
     let rng = Arc::new(SeededRng::new(number.into()));
     PeerLinks::start(options, transport, tls, clock, rng)

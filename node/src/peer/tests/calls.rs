@@ -198,6 +198,88 @@ async fn stopped_links_fail_open_and_later_calls() {
     ));
 }
 
+fn impatient_limits() -> PeerLimits {
+    PeerLimits {
+        ping_interval: Duration::from_millis(5),
+        silence: Duration::from_millis(30),
+        ..quick_limits()
+    }
+}
+
+#[tokio::test]
+async fn dialler_gives_up_on_a_silent_peer() {
+    let authority = authority(CLUSTER, 1);
+    let listener = TokioTransport.listen("127.0.0.1:0".parse().unwrap()).await;
+    let listener = listener.unwrap();
+    let (bundle, transport) = (node_bundle(&authority, 2), Arc::new(TokioTransport));
+    let links = links_with(impatient_limits(), transport, &bundle, 2, START);
+    links.set_peer_address(node_id(1), listener.local_addr().unwrap().to_string());
+    let server = material(&node_bundle(&authority, 1), clock_at(START));
+    let server = PeerTls::new(&server, CLUSTER, node_id(1)).unwrap();
+    let mute = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut pipe = FramePipe::new(server.accept(stream).await.unwrap());
+        pipe.read_frame().await.unwrap();
+        let mut welcome = bytes::BytesMut::new();
+        let (cluster, node, boot) = (CLUSTER, node_id(1), Boot::new(1));
+        let version = 1;
+        super::super::Welcome {
+            version,
+            cluster,
+            node,
+            boot,
+        }
+        .encode(&mut welcome);
+        pipe.write_frame(FrameKind::Welcome, &welcome.freeze())
+            .await
+            .unwrap();
+        pipe.lift_limit();
+        while pipe.read_frame().await.is_ok() {}
+    };
+    let (lost, ()) = tokio::join!(call(&links, 1, "echo"), mute);
+    match lost {
+        Err(BusError::Lost(reason)) if reason.contains("silent") => {}
+        other => panic!("expected a lost call, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn pings_keep_an_idle_connection_and_a_slow_handler_does_not_break_it() {
+    let authority = authority(CLUSTER, 1);
+    let node = TestNode::start(&authority, 1, Arc::new(Scripted::default())).await;
+    let (bundle, transport) = (node_bundle(&authority, 2), Arc::new(TokioTransport));
+    let links = links_with(impatient_limits(), transport, &bundle, 2, START);
+    node.introduce(&links);
+    let stuck = Bytes::from_static(b"stuck");
+    let deadline = Duration::from_millis(150);
+    let stuck = links.call(node_id(1), PeerClass::Control, stuck, deadline);
+    assert_eq!(stuck.await, Err(BusError::Timeout));
+    assert_eq!(health_of(&links, 1).dials, 1);
+    assert!(health_of(&links, 1).connected);
+}
+
+#[tokio::test]
+async fn acceptor_gives_up_on_a_silent_peer() {
+    let authority = authority(CLUSTER, 1);
+    let (own, transport) = (node_bundle(&authority, 1), Arc::new(TokioTransport));
+    let links = links_with(impatient_limits(), transport, &own, 1, START);
+    let listener = TokioTransport.listen("127.0.0.1:0".parse().unwrap()).await;
+    let handler = Arc::new(Scripted::default());
+    let server = PeerServer::start(listener.unwrap(), &links, handler).unwrap();
+    let number = 1;
+    let node = TestNode {
+        number,
+        links,
+        server,
+    };
+    let bundle = node_bundle(&authority, 2);
+    let stream = intrude(&intruder(&bundle, &bundle), &node).await.unwrap();
+    let mut pipe = say_hello(stream, &hello(2, 1)).await;
+    assert_eq!(pipe.read_frame().await.unwrap().kind, FrameKind::Welcome);
+    assert!(is_closed(&mut pipe).await);
+    wait_until(|| health_of(&node.links, 2).accepted == 0).await;
+}
+
 /// A network on which nothing ever connects.
 struct Void;
 

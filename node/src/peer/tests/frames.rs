@@ -1,7 +1,9 @@
+use std::io::IoSlice;
+
 use bytes::BytesMut;
 
 use super::super::frame::put_header;
-use super::super::output::Output;
+use super::super::output::{Output, SLICES_MAX};
 use super::super::{FRAME_BYTES_MAX, FrameError, Refusal, Welcome, decode_frame};
 use super::*;
 
@@ -9,6 +11,16 @@ use super::*;
 const HELLO: &[u8] = include_bytes!("../../../testdata/v1/peer_hello.bin");
 const WELCOME: &[u8] = include_bytes!("../../../testdata/v1/peer_welcome.bin");
 const REQUEST: &[u8] = include_bytes!("../../../testdata/v1/peer_request.bin");
+
+/// What one vectored write would take.
+fn front(output: &Output) -> Vec<u8> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let filled = output.slices(&mut slices);
+    slices[..filled]
+        .iter()
+        .flat_map(|slice| slice.to_vec())
+        .collect()
+}
 
 fn counting_cluster() -> ClusterId {
     ClusterId::new(std::array::from_fn(|index| {
@@ -49,8 +61,8 @@ fn welcome_has_the_documented_bytes() {
 fn frame_has_the_documented_bytes() {
     let mut output = Output::default();
     output.push(FrameKind::Request, 258, &Bytes::from_static(b"abc"));
-    assert_eq!(output.front(), REQUEST);
-    let mut input = BytesMut::from(output.front());
+    assert_eq!(front(&output), REQUEST);
+    let mut input = BytesMut::from(&front(&output)[..]);
     let frame = decode_frame(&mut input, FRAME_BYTES_MAX).unwrap().unwrap();
     assert_eq!((frame.kind, frame.id), (FrameKind::Request, 258));
     assert_eq!(frame.payload, "abc");
@@ -70,11 +82,28 @@ fn output_keeps_the_order_of_small_and_large_payloads() {
     assert_eq!(output.len(), expected.len());
     let mut written = Vec::new();
     while !output.is_empty() {
-        let count = output.front().len().min(7777);
-        written.extend_from_slice(&output.front()[..count]);
+        let chunk = front(&output);
+        let count = chunk.len().min(7777);
+        written.extend_from_slice(&chunk[..count]);
         output.advance(count);
     }
     assert_eq!(written, expected);
+}
+
+#[tokio::test]
+async fn kept_frames_share_their_blocks() {
+    let (near, far) = tokio::io::duplex(1024);
+    let (mut writer, mut reader) = (FramePipe::new(near), FramePipe::new(far));
+    let payload = Bytes::from_static(&[1; 100]);
+    let mut kept = Vec::new();
+    for _ in 0..300 {
+        writer.write_frame(FrameKind::Ping, &payload).await.unwrap();
+        kept.push(reader.read_frame().await.unwrap().payload);
+    }
+    let addresses = kept.iter().map(|payload| payload.as_ptr().addr());
+    let lowest = addresses.clone().min().unwrap();
+    let span = addresses.max().unwrap() - lowest;
+    assert!(span < 64 * 1024, "300 frames lie {span} bytes apart");
 }
 
 #[test]
