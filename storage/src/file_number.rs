@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Beyond any count of files; a name with a higher number is not ours.
+const NUMBER_MAX: u64 = 1 << 62;
+
 /// The number of a file; 0 is no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileNumber(u64);
@@ -27,7 +30,8 @@ impl FileNumber {
     /// The number of a write-ahead log file with this name.
     pub(crate) fn from_wal_name(name: &str) -> Option<Self> {
         let number = Self(name.strip_suffix(".wal")?.parse().ok()?);
-        (number.0 != 0 && number.wal_name() == name).then_some(number)
+        let possible = number.0 != 0 && number.0 <= NUMBER_MAX;
+        (possible && number.wal_name() == name).then_some(number)
     }
 }
 
@@ -43,7 +47,7 @@ mod tests {
 
     #[test]
     fn names_give_their_number_back() {
-        for number in [1, 42, 999_999, 1_000_000, u64::MAX] {
+        for number in [1, 42, 999_999, 1_000_000, NUMBER_MAX] {
             let number = FileNumber::new(number);
             assert_eq!(FileNumber::from_wal_name(&number.wal_name()), Some(number));
         }
@@ -54,6 +58,7 @@ mod tests {
             "000001.sst",
             ".wal",
             "+00001.wal",
+            "18446744073709551615.wal",
         ] {
             assert_eq!(FileNumber::from_wal_name(name), None, "{name}");
         }

@@ -25,8 +25,8 @@ pub(crate) use slot::VOTES_MAX;
 /// The name of the file.
 pub(crate) const FILE_NAME: &str = "HARDSTATE";
 
-/// How often a directory was started, counted by [`Database::raise_boot`](crate::Database::raise_boot);
-/// 0 before the first time.
+/// How often a directory was started; 0 before the first time. Counted by
+/// [`Database::raise_boot`](crate::Database::raise_boot).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Boot(u64);
 
@@ -134,6 +134,17 @@ impl HardState {
         let mut state = self.lock();
         let content = Slot {
             votes: votes.to_vec(),
+            wal_file,
+            wal_synced,
+            ..state.content.clone()
+        };
+        self.store(&mut state, content)
+    }
+
+    /// Stores how far the write-ahead log is durable.
+    pub(crate) fn put_durable(&self, wal_file: FileNumber, wal_synced: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        let content = Slot {
             wal_file,
             wal_synced,
             ..state.content.clone()

@@ -17,6 +17,10 @@ mod codec;
 mod database;
 mod error;
 mod file_number;
+#[doc(hidden)]
+pub mod fuzzing;
+#[cfg(test)]
+mod golden;
 mod hard_state;
 mod identity;
 mod keyspace;

@@ -11,7 +11,7 @@ use super::{Database, DatabaseOptions, Seams, Shared};
 use crate::error::{Corruption, OpenError};
 use crate::hard_state::{self, HardState};
 use crate::identity::{self, DatabaseId, Identity};
-use crate::log::{LogShared, LogState, ReplayLogs};
+use crate::log::{LogNumber, LogShared, LogState, ReplayLogs};
 use crate::metrics::Counters;
 use crate::vfs::Vfs;
 use crate::wal::Wal;
@@ -132,6 +132,7 @@ fn check_votes(
     Ok(())
 }
 
+/// Builds the running parts over what was read.
 fn start(
     directory: &Path,
     options: DatabaseOptions,
@@ -142,34 +143,14 @@ fn start(
     logs: ReplayLogs,
 ) -> Shared {
     let states = logs.into_states();
-    let heads = states
-        .iter()
-        .map(|(number, state)| (*number, state.to_head()))
-        .collect();
-    let queue = Queue::new(QueueStart {
-        database: identity.database,
-        file_bytes: options.wal_file_bytes,
-        file: recovery.next_file,
-        predecessor: recovery.predecessor(),
-        file_lsn: recovery.end(),
-        next_sequence: recovery.next_sequence,
-        heads,
-    });
-    let end = recovery.end();
-    let files = Arc::new(WalFiles::new(
-        Arc::clone(&seams.vfs),
-        directory.to_owned(),
+    let wal = wal(
+        directory,
+        &options,
+        &seams,
         identity.database,
-        options.wal_file_bytes,
-        recovery.files,
-        end,
-    ));
-    files.want(queue.file());
-    let wal = Arc::new(Wal::new(
-        queue,
-        Arc::clone(&files),
-        Arc::new(Counters::new()),
-    ));
+        recovery,
+        &states,
+    );
     let hard_state = Arc::new(hard_state);
     let writer = Writer::new(
         Arc::clone(&wal),
@@ -182,7 +163,7 @@ fn start(
         .spawn("wal-flusher", Box::new(Flusher(Arc::clone(&writer))));
     let notify = flusher.clone();
     let keeper = Keeper {
-        files,
+        files: Arc::clone(&wal.files),
         notify_flusher: Box::new(move || notify.notify()),
     };
     wal.attach(
@@ -204,11 +185,45 @@ fn start(
     }
 }
 
+fn wal(
+    directory: &Path,
+    options: &DatabaseOptions,
+    seams: &Seams,
+    database: DatabaseId,
+    recovery: Recovery,
+    states: &BTreeMap<LogNumber, LogState>,
+) -> Arc<Wal> {
+    let end = recovery.end();
+    let queue = Queue::new(QueueStart {
+        database,
+        file_bytes: options.wal_file_bytes,
+        file: recovery.next_file,
+        predecessor: recovery.predecessor(),
+        file_lsn: end,
+        next_sequence: recovery.next_sequence,
+        heads: states
+            .iter()
+            .map(|(number, state)| (*number, state.to_head()))
+            .collect(),
+    });
+    let vfs = Arc::clone(&seams.vfs);
+    let files = WalFiles::new(
+        vfs,
+        directory.to_owned(),
+        database,
+        options.wal_file_bytes,
+        recovery.files,
+        end,
+    );
+    files.want(queue.file());
+    Arc::new(Wal::new(queue, Arc::new(files), Arc::new(Counters::new())))
+}
+
 fn share(
-    states: BTreeMap<crate::log::LogNumber, LogState>,
+    states: BTreeMap<LogNumber, LogState>,
     wal: &Arc<Wal>,
     options: &DatabaseOptions,
-) -> BTreeMap<crate::log::LogNumber, Arc<LogShared>> {
+) -> BTreeMap<LogNumber, Arc<LogShared>> {
     let shared = states.into_iter().map(|(number, state)| {
         let log = LogShared::new(number, state, Arc::clone(wal), options.hot_tail_bytes);
         (number, Arc::new(log))

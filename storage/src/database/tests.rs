@@ -1,97 +1,49 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod arbitrary;
+mod corruption;
+mod crash;
+mod directory;
+mod fault;
+mod golden;
+mod stage;
 
-use kelp_seams::{ManualClock, SeededRng, SteppedExecutor, SystemClock, ThreadExecutor};
+use kelp_seams::{SeededRng, SystemClock, ThreadExecutor};
 
+use self::stage::{Outcomes, Stage, entries, entry, must, position};
 use super::*;
-use crate::log::{EntryTerm, LogEntry, LogIndex, LogPosition};
+use crate::log::LogIndex;
 use crate::vfs::{MemFs, RealFs};
-
-/// A database on a disk in memory, whose jobs run when the test says so.
-struct Stage {
-    executor: Arc<SteppedExecutor>,
-    seams: Seams,
-}
-
-fn stage(vfs: Arc<dyn Vfs>) -> Stage {
-    let clock = Arc::new(ManualClock::new());
-    let executor = Arc::new(SteppedExecutor::new(Arc::clone(&clock) as Arc<dyn Clock>));
-    let seams = Seams {
-        vfs,
-        clock,
-        rng: Arc::new(SeededRng::new(1)),
-        executor: Arc::clone(&executor) as Arc<dyn Executor>,
-    };
-    Stage { executor, seams }
-}
-
-fn directory() -> &'static Path {
-    Path::new("/data")
-}
-
-fn entry(index: u64, payload: &str) -> LogEntry {
-    LogEntry {
-        index: LogIndex::new(index),
-        term: EntryTerm { term: 1, leader: 2 },
-        payload: Bytes::copy_from_slice(payload.as_bytes()),
-    }
-}
-
-fn all(log: &Log) -> Vec<LogEntry> {
-    let first = log.first().map_or(LogIndex::new(0), |first| first.index);
-    log.read(first..LogIndex::new(u64::MAX), usize::MAX)
-        .unwrap()
-}
 
 #[test]
 fn a_log_survives_closing_and_opening() {
-    let vfs: Arc<dyn Vfs> = Arc::new(MemFs::new());
-    let expected = {
-        let stage = stage(Arc::clone(&vfs));
-        let database =
-            Database::open(directory(), DatabaseOptions::for_tests(), stage.seams).unwrap();
-        assert_eq!(database.boot().get(), 0);
-        assert_eq!(database.raise_boot().unwrap().get(), 1);
-        let log = database.log(LogNumber::new(0)).unwrap();
-        let done = Arc::new(AtomicUsize::new(0));
-        for index in 0..100 {
-            let done = Arc::clone(&done);
-            log.append(
-                vec![entry(index, "some payload of an entry")],
-                Box::new(move |result| {
-                    result.unwrap();
-                    done.fetch_add(1, Ordering::SeqCst);
-                }),
-            )
-            .unwrap();
-            stage.executor.run_until_idle();
-        }
-        assert_eq!(done.load(Ordering::SeqCst), 100);
-        let term = EntryTerm { term: 1, leader: 2 };
-        log.discard_prefix(LogPosition {
-            index: LogIndex::new(49),
-            term,
-        })
-        .unwrap();
-        log.truncate_suffix(LogIndex::new(90)).unwrap();
-        log.put_committed(LogPosition {
-            index: LogIndex::new(80),
-            term,
-        })
-        .unwrap();
-        log.put_vote(b"vote", Box::new(|result| result.unwrap()))
-            .unwrap();
-        let expected = all(&log);
-        assert_eq!(expected.len(), 40);
-        database.close();
-        expected
-    };
-    let stage = stage(vfs);
-    let database = Database::open(directory(), DatabaseOptions::for_tests(), stage.seams).unwrap();
+    let stage = Stage::new(Arc::new(MemFs::new()));
+    let database = stage.open().unwrap();
+    assert_eq!(database.boot().get(), 0);
+    assert_eq!(database.raise_boot().unwrap().get(), 1);
     let log = database.log(LogNumber::new(0)).unwrap();
-    assert_eq!(all(&log), expected);
+    let outcomes = Outcomes::default();
+    for index in 0..100 {
+        log.append(
+            vec![entry(index, "some payload of an entry")],
+            outcomes.callback(),
+        )
+        .unwrap();
+        stage.executor.run_until_idle();
+    }
+    assert_eq!(outcomes.counts(), (100, 0));
+    log.discard_prefix(position(49)).unwrap();
+    log.truncate_suffix(LogIndex::new(90)).unwrap();
+    log.put_committed(position(80)).unwrap();
+    log.put_vote(b"vote", must()).unwrap();
+    let expected = entries(&log);
+    assert_eq!(expected.len(), 40);
+    database.close();
+    drop((log, database));
+    let database = stage.open().unwrap();
+    let log = database.log(LogNumber::new(0)).unwrap();
+    assert_eq!(entries(&log), expected);
     assert_eq!(log.vote().unwrap(), "vote");
-    assert_eq!(log.committed().unwrap().index.get(), 80);
-    assert_eq!(log.purged().unwrap().index.get(), 49);
+    assert_eq!(log.committed(), Some(position(80)));
+    assert_eq!(log.purged(), Some(position(49)));
     assert_eq!(database.boot().get(), 1);
 }
 
@@ -130,9 +82,9 @@ fn threads_and_real_files_do_the_same() {
             "callbacks come in order"
         );
     }
-    let before = all(&log);
+    let before = entries(&log);
     assert_eq!(before.len(), 2_000);
     drop((log, database));
     let database = open();
-    assert_eq!(all(&database.log(LogNumber::new(7)).unwrap()), before);
+    assert_eq!(entries(&database.log(LogNumber::new(7)).unwrap()), before);
 }

@@ -114,6 +114,10 @@ impl Slot {
         let (sequence, boot) = (reader.u64()?, reader.u64()?);
         let (wal_file, wal_synced) = (FileNumber::new(reader.u64()?), reader.u64()?);
         let database = DatabaseId::from_bytes(reader.array()?);
+        // The last numbers of the range would have no successors.
+        if sequence == u64::MAX || boot == u64::MAX || usize::from(vote_count) > VOTES_MAX {
+            return None;
+        }
         let mut votes = Vec::new();
         for _ in 0..vote_count {
             let log = LogNumber::new(reader.u32()?);

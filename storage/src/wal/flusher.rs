@@ -289,7 +289,9 @@ impl Writer {
         group.encode_frames(self.synced);
         file.write_at(&group.bytes, group.offset)?;
         file.set_len(group.end_offset())?;
-        file.sync_all()
+        file.sync_all()?;
+        // Even the loss of the whole newest file is noticed after a clean end.
+        self.hard_state.put_durable(group.file, group.end_offset())
     }
 }
 

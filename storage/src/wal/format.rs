@@ -24,6 +24,8 @@ pub(crate) const FRAME_BODY_BYTES_TARGET: usize = 1 << 20;
 pub(crate) const FRAME_BODY_BYTES_MAX: usize = 16 << 20;
 /// The largest record payload.
 pub(crate) const RECORD_BYTES_MAX: usize = FRAME_BODY_BYTES_MAX - RECORD_HEADER_BYTES;
+/// Beyond any count of records, and far enough from the end of the range that adding to it is safe.
+const RECORD_SEQUENCE_MAX: u64 = 1 << 62;
 /// The newest version of the format.
 pub(crate) const VERSION: u16 = 1;
 
@@ -127,6 +129,9 @@ impl FileHeader {
         let database = DatabaseId::from_bytes(reader.array()?);
         let before = FileNumber::new(reader.u64()?);
         let (length, last_sequence) = (reader.u64()?, reader.u64()?);
+        if last_sequence > RECORD_SEQUENCE_MAX {
+            return None;
+        }
         let predecessor = (before.get() != 0).then_some(Predecessor {
             number: before,
             length,

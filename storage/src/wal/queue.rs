@@ -217,9 +217,12 @@ impl Queue {
         group
     }
 
-    /// Adds a frame without records, whose header tells what was synced before it.
+    /// Adds a frame without records, whose header tells what was synced before it. Nothing else
+    /// may wait, so that the frame counts as added by the log itself.
     pub(crate) fn push_witness(&mut self) {
+        debug_assert_eq!(self.waiting_bytes(), 0, "a witness goes alone");
         self.mark_frame(FrameKind::Data);
+        self.opening_bytes = self.bytes.len();
     }
 
     /// Adds the last frame of the current file; nothing may follow.

@@ -162,7 +162,8 @@ fn push_vote(out: &mut EncodedRecord, vote: &StoredVote) {
 fn take_vote(reader: &mut Reader<'_>) -> Option<StoredVote> {
     let sequence = reader.u64()?;
     let length = usize::from(reader.u8()?);
-    if sequence == 0 || length > VOTE_BYTES_MAX {
+    // The last number of the range would have no successor.
+    if sequence == 0 || sequence == u64::MAX || length > VOTE_BYTES_MAX {
         return None;
     }
     Some(StoredVote {

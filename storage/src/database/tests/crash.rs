@@ -1,0 +1,300 @@
+//! A power cut at every sync of seeded workloads: what comes back is the state after some prefix
+//! of what was submitted, and never less than what was reported durable.
+
+use kelp_seams::{Rng, SeededRng};
+
+use super::stage::{Snapshot, Stage, directory, term};
+use super::*;
+use crate::log::{LogEntry, LogIndex, LogPosition};
+use crate::vfs::MemFs;
+
+const LOGS: usize = 2;
+type State = [Snapshot; LOGS];
+
+/// The states after each submission, and how many of those are durable for sure.
+#[derive(Default)]
+struct History {
+    states: Vec<State>,
+    durable: usize,
+    boot: u64,
+}
+
+/// A disk after a power cut, and what must be on it.
+struct Image {
+    disk: MemFs,
+    durable: usize,
+    submitted: usize,
+    boot: u64,
+}
+
+struct Workload {
+    rng: SeededRng,
+    disk: MemFs,
+    stage: Stage,
+    database: Option<Database>,
+    history: Arc<Mutex<History>>,
+    images: Arc<Mutex<Vec<Image>>>,
+    current: State,
+}
+
+impl Workload {
+    fn new(seed: u64) -> Self {
+        let disk = MemFs::new();
+        let history = Arc::new(Mutex::new(History {
+            states: vec![State::default()],
+            ..History::default()
+        }));
+        let images = Arc::new(Mutex::new(Vec::new()));
+        let crashes = SeededRng::new(seed ^ 0xC0FF_EE00);
+        let (inside, taken) = (Arc::clone(&history), Arc::clone(&images));
+        disk.on_sync(Arc::new(move |_, disk: &MemFs| {
+            let history = inside.lock().unwrap();
+            taken.lock().unwrap().push(Image {
+                disk: disk.crash_clone(&crashes),
+                durable: history.durable,
+                submitted: history.states.len() - 1,
+                boot: history.boot,
+            });
+        }));
+        let stage = Stage::new(Arc::new(disk.clone()));
+        let current = State::default();
+        let rng = SeededRng::new(seed);
+        Self {
+            rng,
+            disk,
+            stage,
+            database: None,
+            history,
+            images,
+            current,
+        }
+    }
+
+    fn below(&self, limit: u64) -> u64 {
+        self.rng.next_u64() % limit
+    }
+
+    fn log(&mut self, number: usize) -> Log {
+        let database = self.database.get_or_insert_with(|| {
+            let database = self.stage.open().unwrap();
+            let boot = database.raise_boot().unwrap();
+            self.history.lock().unwrap().boot = boot.get();
+            database
+        });
+        database
+            .log(LogNumber::new(u32::try_from(number).unwrap()))
+            .unwrap()
+    }
+
+    /// Takes note of a submission; answers the callback that makes it count as durable.
+    fn submitted(&self) -> (usize, crate::log::Durable) {
+        let mut history = self.history.lock().unwrap();
+        history.states.push(self.current.clone());
+        let number = history.states.len() - 1;
+        let inside = Arc::clone(&self.history);
+        let callback = Box::new(move |result: Result<(), StorageError>| {
+            result.unwrap();
+            let mut history = inside.lock().unwrap();
+            assert!(history.durable < number, "callbacks come once and in order");
+            history.durable = number;
+        });
+        (number, callback)
+    }
+
+    fn append(&mut self, number: usize) {
+        let log = self.log(number);
+        let last = log.last().or(log.purged());
+        let mut index = last.map_or(LogIndex::new(0), |last| last.index.next());
+        let mut added = Vec::new();
+        for _ in 0..=self.below(3) {
+            let bytes_max = if self.below(8) == 0 { 3_000 } else { 200 };
+            let mut payload = vec![0; usize::try_from(self.below(bytes_max)).unwrap()];
+            self.rng.fill(&mut payload);
+            let entry = LogEntry {
+                index,
+                term: term(self.below(3)),
+                payload: payload.into(),
+            };
+            added.push(entry);
+            index = index.next();
+        }
+        // Each entry is a record of its own; only the last one is known to be durable.
+        for (count, entry) in added.iter().enumerate() {
+            self.current[number].entries.push(entry.clone());
+            if count + 1 < added.len() {
+                drop(self.submitted());
+            }
+        }
+        let (_, callback) = self.submitted();
+        log.append(added, callback).unwrap();
+    }
+
+    fn vote(&mut self, number: usize) {
+        let log = self.log(number);
+        let vote = self.rng.next_u64().to_le_bytes();
+        self.current[number].vote = Some(Bytes::copy_from_slice(&vote));
+        let (_, callback) = self.submitted();
+        log.put_vote(&vote, callback).unwrap();
+    }
+
+    fn truncate(&mut self, number: usize) {
+        let log = self.log(number);
+        let Some(last) = log.last() else { return };
+        let from = LogIndex::new(last.index.get().saturating_sub(self.below(3)));
+        self.current[number]
+            .entries
+            .retain(|entry| entry.index < from);
+        drop(self.submitted());
+        log.truncate_suffix(from).unwrap();
+    }
+
+    fn discard(&mut self, number: usize) {
+        let log = self.log(number);
+        let Some(last) = log.last() else { return };
+        let through = if self.below(10) == 0 {
+            LogPosition {
+                index: LogIndex::new(last.index.get() + 5),
+                term: term(9),
+            }
+        } else {
+            log.position(LogIndex::new(
+                last.index.get().saturating_sub(self.below(8)),
+            ))
+            .unwrap_or(last)
+        };
+        self.current[number]
+            .entries
+            .retain(|entry| entry.index > through.index);
+        self.current[number].purged = Some(through);
+        drop(self.submitted());
+        log.discard_prefix(through).unwrap();
+    }
+
+    fn commit(&mut self, number: usize) {
+        let log = self.log(number);
+        let Some(last) = log.last() else { return };
+        if log.committed() == Some(last) {
+            return;
+        }
+        self.current[number].committed = Some(last);
+        drop(self.submitted());
+        log.put_committed(last).unwrap();
+    }
+
+    fn reopen(&mut self) {
+        let everything = self.history.lock().unwrap().states.len() - 1;
+        if let Some(database) = self.database.take() {
+            database.close();
+            self.history.lock().unwrap().durable = everything;
+        }
+    }
+
+    fn act(&mut self) {
+        let number = usize::from(self.below(3) == 0);
+        match self.below(24) {
+            0..10 => self.append(number),
+            10..12 => self.vote(number),
+            12..14 => self.truncate(number),
+            14..17 => self.discard(number),
+            17..19 => self.commit(number),
+            19 => self.stage.idle(),
+            20 => self.reopen(),
+            _ => {
+                self.stage.executor.run_until_idle();
+            }
+        }
+    }
+}
+
+fn states(database: &Database) -> State {
+    [0, 1].map(|number| Snapshot::of(&database.log(LogNumber::new(number)).unwrap()))
+}
+
+/// Opens the image, crashes while it is being repaired, opens it again, goes on writing.
+fn check(image: &Image, history: &History, rng: &SeededRng) {
+    let during: Arc<Mutex<Vec<MemFs>>> = Arc::default();
+    let (inside, crashes) = (Arc::clone(&during), SeededRng::new(rng.next_u64()));
+    image.disk.on_sync(Arc::new(move |_, disk: &MemFs| {
+        inside.lock().unwrap().push(disk.crash_clone(&crashes));
+    }));
+    let stage = Stage::new(Arc::new(image.disk.clone()));
+    let database = stage.open().unwrap();
+    let found = states(&database);
+    let allowed = &history.states[image.durable..=image.submitted];
+    assert!(
+        allowed.contains(&found),
+        "the state is none of the submissions {}..={}",
+        image.durable,
+        image.submitted
+    );
+    assert!(
+        database.boot().get() >= image.boot,
+        "the boot count went back"
+    );
+    let after_crash = image.disk.crash_clone(rng);
+    let during = std::mem::take(&mut *during.lock().unwrap());
+    for disk in during.into_iter().chain([after_crash]) {
+        let stage = Stage::new(Arc::new(disk));
+        let database = stage.open().unwrap();
+        assert_eq!(
+            states(&database),
+            found,
+            "the second open finds what the first one found"
+        );
+        let log = database.log(LogNumber::new(0)).unwrap();
+        let index = log
+            .last()
+            .or(log.purged())
+            .map_or(LogIndex::new(0), |last| last.index.next());
+        let entry = LogEntry {
+            index,
+            term: term(77),
+            payload: Bytes::from_static(b"more"),
+        };
+        log.append(vec![entry.clone()], Box::new(|result| result.unwrap()))
+            .unwrap();
+        stage.executor.run_until_idle();
+        drop((log, database));
+        let mut expected = found.clone();
+        expected[0].entries.push(entry);
+        assert_eq!(
+            states(&stage.open().unwrap()),
+            expected,
+            "the repaired log goes on"
+        );
+    }
+}
+
+fn run(seed: u64, action_count: usize) -> usize {
+    let mut workload = Workload::new(seed);
+    let rng = SeededRng::new(seed ^ 0xABCD);
+    let mut checked = 0;
+    for _ in 0..action_count {
+        workload.act();
+        let images = std::mem::take(&mut *workload.images.lock().unwrap());
+        let history = workload.history.lock().unwrap();
+        for image in &images {
+            check(image, &history, &rng);
+        }
+        checked += images.len();
+    }
+    assert!(workload.disk.exists(directory()).unwrap());
+    workload.disk.on_sync(Arc::new(|_, _| {}));
+    workload.reopen();
+    workload.log(0);
+    assert_eq!(
+        states(workload.database.as_ref().unwrap()),
+        workload.current
+    );
+    checked
+}
+
+#[test]
+fn a_crash_at_any_sync_leaves_a_prefix_with_all_that_was_durable() {
+    let mut checked = 0;
+    for seed in 0..10 {
+        let outcome = std::panic::catch_unwind(|| run(seed, 120));
+        checked += outcome.unwrap_or_else(|_| panic!("seed {seed} fails"));
+    }
+    assert!(checked > 500, "only {checked} crashes were tried");
+}
