@@ -1,0 +1,38 @@
+//! Exit codes are fixed for scripts; messages are one line.
+
+use super::*;
+
+#[test]
+fn exit_codes_are_the_documented_numbers() {
+    let documented = [
+        (Exit::Done, 0),
+        (Exit::Negative, 1),
+        (Exit::Usage, 2),
+        (Exit::Unavailable, 3),
+        (Exit::Unknown, 4),
+        (Exit::Refused, 5),
+        (Exit::Interrupted, 130),
+    ];
+    for (exit, code) in documented {
+        assert_eq!(exit.code(), code);
+        assert_eq!(Exit::from_code(i32::from(code)), Some(exit));
+    }
+    assert_eq!(Exit::from_code(101), None);
+}
+
+#[test]
+fn a_message_is_folded_into_one_line() {
+    let failure = Failure::usage("first\n  second\r\nthird");
+    assert_eq!(failure.message, "first second third");
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+    assert_eq!(Failure::output(&gone), Failure::silent(Exit::Done));
+    let full = io::Error::from_raw_os_error(28);
+    assert_eq!(
+        Failure::output(&full).message,
+        "cannot write to standard output: no space left on device"
+    );
+}

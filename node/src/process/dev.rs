@@ -1,0 +1,343 @@
+//! `kelp dev`: a cluster on one machine in one command. Makes or resumes the directory,
+//! certificates and ports, then hands over to the supervisor.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kelp_raft::NodeId;
+use kelp_seams::{OsRng, Rng, SystemClock};
+
+use super::child::NodeProcess;
+use super::cluster_file::{ClusterFile, ClusterNode};
+use super::files;
+use super::layout::Layout;
+use super::ports::{self, NodePorts};
+use super::supervisor::{Signals, Started, Supervisor};
+use crate::certs::{self, Authority, Bundle, LEAF_LIFETIME, NodeRequest};
+use crate::cli::console;
+use crate::cli::failure::{Exit, Failure};
+
+/// Electing takes a second; re-applying a long log after a restart takes more.
+const READY_DEADLINE: Duration = Duration::from_mins(1);
+/// More nodes than a cluster of voters should have.
+pub(crate) const NODES_MAX: u16 = 9;
+/// The base port when none is asked for.
+pub(crate) const BASE_PORT: u16 = 4800;
+/// The name in the client certificate.
+const CLIENT_NAME: &str = "dev";
+
+/// What `kelp dev` was asked for.
+#[derive(Clone, Debug)]
+pub struct DevOptions {
+    /// How many nodes; what an existing directory has, or three.
+    pub nodes: Option<u16>,
+    /// Where the cluster lives; a temporary directory when absent.
+    pub directory: Option<PathBuf>,
+    /// The first port; 0 for any free ones.
+    pub base_port: Option<u16>,
+    /// Keep a temporary directory at the end.
+    pub keep: bool,
+    /// Start killed nodes again.
+    pub restart: bool,
+}
+
+/// Runs a development cluster until a signal ends it.
+///
+/// # Errors
+/// `Usage` for options that do not fit the directory, `Unavailable` for taken ports, `Refused` for
+/// a directory that is in use or a node that does not start.
+pub async fn run(options: &DevOptions) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| broken(Path::new("/"), &error))?;
+    let home = Home::open(options)?;
+    let outcome = run_in(&home.layout, options, &mut signals).await;
+    home.close(options.keep || outcome.is_err());
+    outcome
+}
+
+async fn run_in(
+    layout: &Layout,
+    options: &DevOptions,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let lock = files::lock(&layout.lock()).map_err(|error| broken(&layout.lock(), &error))?;
+    let _lock = lock.ok_or_else(|| {
+        Failure::new(
+            Exit::Refused,
+            format!(
+                "another `kelp dev` runs in {}: stop it or choose another --dir",
+                layout.root().display()
+            ),
+        )
+    })?;
+    let cluster =
+        match ClusterFile::read(layout.root()).map_err(|error| broken(layout.root(), &error))? {
+            Some(cluster) => resume(cluster, options)?,
+            None => create(layout, options)?,
+        };
+    let processes = cluster
+        .nodes
+        .iter()
+        .map(|node| NodeProcess::new(node.id, arguments(layout, node, &cluster), node.log.clone()))
+        .collect();
+    let mut supervisor = Supervisor::new(processes, cluster, layout.clone(), options.restart)
+        .map_err(|error| broken(layout.root(), &error))?;
+    let outcome = match supervisor.start_all(signals, READY_DEADLINE).await {
+        Ok(Started::Ready { leader }) => match announce(supervisor.cluster(), layout, leader) {
+            Ok(()) => supervisor.run(signals).await,
+            Err(failure) => Err(failure),
+        },
+        Ok(Started::Ended(exit)) => Ok(exit),
+        Err(failure) => Err(failure),
+    };
+    let stopped = supervisor.stop_all(signals).await;
+    stopped.map_err(|error| broken(layout.root(), &error))?;
+    outcome
+}
+
+/// The directory of the cluster and who removes it.
+struct Home {
+    layout: Layout,
+    temporary: bool,
+}
+
+impl Home {
+    fn open(options: &DevOptions) -> Result<Self, Failure> {
+        let (path, temporary) = if let Some(path) = &options.directory {
+            files::create_directory(path).map_err(|error| broken(path, &error))?;
+            (path.clone(), false)
+        } else {
+            let path = std::env::temp_dir().join(format!("kelp-dev-{:016x}", rng()?.next_u64()));
+            files::create_new_directory(&path).map_err(|error| broken(&path, &error))?;
+            (path, true)
+        };
+        let path = files::absolute(&path).map_err(|error| broken(&path, &error))?;
+        if path.to_str().is_none() {
+            return Err(Failure::usage(format!(
+                "{}: the path must be UTF-8, because cluster.json names it",
+                path.display()
+            )));
+        }
+        Ok(Self {
+            layout: Layout::new(&path),
+            temporary,
+        })
+    }
+
+    /// Removes a temporary directory unless it is to stay.
+    fn close(self, keep: bool) {
+        if !self.temporary {
+            return;
+        }
+        let path = self.layout.root();
+        if keep {
+            console::message(format!(
+                "kept {path}: `kelp dev --dir {path}` resumes it",
+                path = path.display()
+            ));
+        } else if let Err(error) = files::remove_directory(path) {
+            console::message(format!("cannot remove {}: {error}", path.display()));
+        }
+    }
+}
+
+/// Takes the cluster as it was: its members know each other by their addresses.
+fn resume(mut cluster: ClusterFile, options: &DevOptions) -> Result<ClusterFile, Failure> {
+    let count = cluster.nodes.len();
+    if options
+        .nodes
+        .is_some_and(|wanted| usize::from(wanted) != count)
+    {
+        return Err(Failure::usage(format!(
+            "this directory holds a cluster of {count} nodes: \
+             leave out --nodes or choose another --dir"
+        )));
+    }
+    let mut ports = Vec::new();
+    for node in &mut cluster.nodes {
+        node.pid = None;
+        ports.push(ports_of(node).ok_or_else(|| {
+            Failure::usage("cluster.json does not name ports of this machine: choose another --dir")
+        })?);
+    }
+    if let Some(base) = options.base_port.filter(|base| *base != 0) {
+        let wanted = ports::from_base(base, u16::try_from(count).unwrap_or(NODES_MAX));
+        if wanted.as_ref() != Ok(&ports) {
+            return Err(Failure::usage(
+                "this cluster keeps the ports that it was made with: leave out --base-port",
+            ));
+        }
+    }
+    ports::check_free(&ports)
+        .map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
+    Ok(cluster)
+}
+
+fn ports_of(node: &ClusterNode) -> Option<NodePorts> {
+    let port = |address: &str| address.strip_prefix("127.0.0.1:")?.parse().ok();
+    Some(NodePorts {
+        client: port(&node.client)?,
+        peer: port(&node.peer)?,
+        http: port(&node.http)?,
+    })
+}
+
+/// Makes ports, certificates and directories. `cluster.json` comes last: a directory with it is
+/// complete.
+fn create(layout: &Layout, options: &DevOptions) -> Result<ClusterFile, Failure> {
+    let count = options.nodes.unwrap_or(3);
+    let rng = rng()?;
+    let ports = match options.base_port.unwrap_or(BASE_PORT) {
+        0 => ports::any_free(count, &rng),
+        base => ports::from_base(base, count),
+    };
+    let ports = ports.map_err(|error| Failure::usage(error.to_string()))?;
+    ports::check_free(&ports)
+        .map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
+    let authority = certify(layout, count, &rng)
+        .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
+    let mut nodes = Vec::new();
+    for (id, ports) in (1..=count).zip(ports) {
+        files::create_directory(&layout.node(id))
+            .map_err(|error| broken(&layout.node(id), &error))?;
+        nodes.push(ClusterNode {
+            id,
+            name: format!("n{id}"),
+            pid: None,
+            client: format!("127.0.0.1:{}", ports.client),
+            resp: None,
+            peer: format!("127.0.0.1:{}", ports.peer),
+            http: format!("127.0.0.1:{}", ports.http),
+            data_dir: layout.data(id),
+            log: layout.log(id),
+        });
+    }
+    let cluster = ClusterFile {
+        cluster_id: authority.cluster().to_string(),
+        nodes,
+    };
+    cluster
+        .write(layout.root())
+        .map_err(|error| broken(layout.root(), &error))?;
+    Ok(cluster)
+}
+
+/// Makes the authority, or takes the one that an interrupted earlier start left, and all bundles.
+fn certify(layout: &Layout, count: u16, rng: &dyn Rng) -> Result<Authority, certs::CertsError> {
+    let clock = SystemClock::new();
+    let directory = layout.authority();
+    let authority = if files::exists(&directory.join(certs::AUTHORITY_KEY_FILE)) {
+        Authority::open(&directory)?
+    } else {
+        certs::init_authority(&directory, &clock, rng)?
+    };
+    for id in 1..=count {
+        let request = NodeRequest::local(NodeId::new(id));
+        let bundle = authority.issue_node(&request, &clock, rng)?;
+        write_bundle(&bundle, &layout.node_certs(id))?;
+    }
+    let bundle = authority.issue_client(CLIENT_NAME, LEAF_LIFETIME, &clock, rng)?;
+    write_bundle(&bundle, &layout.client_certs())?;
+    Ok(authority)
+}
+
+/// Writes a bundle in place of the one that an interrupted earlier start may have left half
+/// written. Nobody uses that one: `cluster.json`, which completes the directory, is not there yet.
+fn write_bundle(bundle: &Bundle, directory: &Path) -> Result<(), certs::CertsError> {
+    if files::exists(directory) {
+        // What cannot be removed is refused, with its name, by the write below.
+        drop(files::remove_directory(directory));
+    }
+    bundle.write(directory)
+}
+
+/// What the child gets behind `kelp start`.
+fn arguments(layout: &Layout, node: &ClusterNode, cluster: &ClusterFile) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut add = |flag: &str, value: String| {
+        arguments.push(format!("--{flag}"));
+        arguments.push(value);
+    };
+    add("dir", node.data_dir.display().to_string());
+    add("certs", layout.node_certs(node.id).display().to_string());
+    add("name", node.name.clone());
+    add("client", node.client.clone());
+    add("peer", node.peer.clone());
+    add("http", node.http.clone());
+    for member in &cluster.nodes {
+        add(
+            "member",
+            format!(
+                "id={},name={},peer={},client={},http={}",
+                member.id, member.name, member.peer, member.client, member.http
+            ),
+        );
+    }
+    arguments
+}
+
+/// Prints `ready`, the endpoints and what to try next.
+fn announce(cluster: &ClusterFile, layout: &Layout, leader: u16) -> Result<(), Failure> {
+    let text = announcement(cluster, layout, leader, &program());
+    match console::data(text.as_bytes()) {
+        // Whoever read the first lines and went away still wants the cluster.
+        Err(failure) if failure.exit == Exit::Done => Ok(()),
+        other => other,
+    }
+}
+
+fn announcement(cluster: &ClusterFile, layout: &Layout, leader: u16, program: &str) -> String {
+    let mut lines = vec![
+        "ready".to_owned(),
+        format!(
+            "cluster {} of {} nodes in {}",
+            cluster.cluster_id,
+            cluster.nodes.len(),
+            layout.root().display()
+        ),
+    ];
+    for node in &cluster.nodes {
+        let role = if node.id == leader {
+            "leader"
+        } else {
+            "follower"
+        };
+        lines.push(format!(
+            "  node {} {role:<8}  client {}  peer {}  http {}  pid {}",
+            node.id,
+            node.client,
+            node.peer,
+            node.http,
+            node.pid
+                .map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
+        ));
+    }
+    lines.push("try, in another terminal:".to_owned());
+    lines.push(format!("  export KELP_ENDPOINTS={}", cluster.endpoints()));
+    lines.push(format!("  {program} put greeting 'hello, kelp'"));
+    lines.push(format!("  {program} get greeting"));
+    lines.push(format!("  {program} status"));
+    lines.push(format!(
+        "  {program} dev node kill {leader} --dir {}",
+        layout.root().display()
+    ));
+    lines.push("stop the cluster with Ctrl-C".to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// How the person who started this program would start it again.
+fn program() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    path.map_or_else(|| "kelp".to_owned(), |path| path.display().to_string())
+}
+
+fn rng() -> Result<OsRng, Failure> {
+    OsRng::open().map_err(|error| broken(Path::new("/dev/urandom"), &error))
+}
+
+fn broken(path: &Path, error: &io::Error) -> Failure {
+    Failure::file(Exit::Refused, path, error)
+}
+
+#[cfg(test)]
+mod tests;

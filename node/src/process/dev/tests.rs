@@ -1,0 +1,87 @@
+//! A new directory becomes a complete cluster, and an existing one is taken as it is.
+
+use super::*;
+
+fn options(directory: &Path) -> DevOptions {
+    DevOptions {
+        nodes: None,
+        directory: Some(directory.to_owned()),
+        base_port: Some(0),
+        keep: false,
+        restart: false,
+    }
+}
+
+#[test]
+fn a_new_directory_gets_certificates_ports_and_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = Layout::new(directory.path());
+    let cluster = create(&layout, &options(directory.path())).unwrap();
+    assert_eq!(cluster.cluster_id.len(), 32);
+    assert_eq!(cluster.nodes.len(), 3);
+    assert!(cluster.nodes.iter().all(|node| node.pid.is_none()));
+    assert!(files::exists(&layout.node_certs(3)));
+    assert!(files::exists(&layout.client_certs()));
+    assert_eq!(ClusterFile::read(directory.path()).unwrap(), Some(cluster));
+}
+
+#[test]
+fn a_resumed_cluster_keeps_its_ports_and_size() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = Layout::new(directory.path());
+    let made = create(&layout, &options(directory.path())).unwrap();
+    let resumed = resume(made.clone(), &options(directory.path())).unwrap();
+    assert_eq!(resumed, made);
+    let five = DevOptions {
+        nodes: Some(5),
+        ..options(directory.path())
+    };
+    assert_eq!(resume(made.clone(), &five).unwrap_err().exit, Exit::Usage);
+    let elsewhere = DevOptions {
+        base_port: Some(9),
+        ..options(directory.path())
+    };
+    assert_eq!(resume(made, &elsewhere).unwrap_err().exit, Exit::Usage);
+}
+
+#[test]
+fn children_are_told_everything_by_flags() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = Layout::new(directory.path());
+    let cluster = create(&layout, &options(directory.path())).unwrap();
+    let arguments = arguments(&layout, &cluster.nodes[0], &cluster);
+    assert_eq!(
+        arguments.iter().filter(|word| *word == "--member").count(),
+        3
+    );
+    assert_eq!(arguments[0], "--dir");
+}
+
+#[test]
+fn the_announcement_begins_with_ready_and_names_every_endpoint() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = Layout::new(directory.path());
+    let cluster = create(&layout, &options(directory.path())).unwrap();
+    let text = announcement(&cluster, &layout, 2, "kelp");
+    assert!(text.starts_with("ready\n"));
+    assert!(text.contains(&cluster.endpoints()));
+    assert!(text.contains("node 2 leader"));
+}
+
+#[test]
+fn a_temporary_directory_is_removed_unless_kept() {
+    let nowhere = DevOptions {
+        directory: None,
+        ..options(Path::new(""))
+    };
+    let home = Home::open(&nowhere).unwrap();
+    let path = home.layout.root().to_owned();
+    assert!(files::exists(&path));
+    home.close(false);
+    assert!(!files::exists(&path));
+    let home = Home::open(&nowhere).unwrap();
+    let path = home.layout.root().to_owned();
+    home.close(true);
+    assert!(files::exists(&path));
+    files::remove_directory(&path).unwrap();
+}

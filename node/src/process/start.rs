@@ -1,0 +1,297 @@
+//! `kelp start`: one node, from checked settings to its graceful end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kelp_client::TokioTransport;
+use kelp_raft::{ClusterId, Member, NodeId, Timing};
+use kelp_seams::{Clock, OsRng, SystemClock, ThreadExecutor};
+use kelp_storage::{OpenError, RealFs, Seams};
+use rustix::process::Signal;
+use tokio::net::unix::pipe;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{self, SignalKind};
+
+use crate::certs::Identity;
+use crate::cli::failure::{Exit, Failure};
+use crate::config::{MemberSettings, NodeSettings};
+use crate::node::{Node, NodeLimits, NodeOptions, StartError};
+use crate::observe::logs;
+use crate::tls::{ClientAuth, PortTls, TlsMaterial};
+
+/// When the supervisor is gone nobody waits for a handover.
+const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+/// What a client may ask for in the TLS handshake of the client port.
+const CLIENT_ALPN: &[&[u8]] = &[b"kelp/1"];
+/// What a browser or Prometheus asks for in the TLS handshake of the HTTP port.
+const HTTP_ALPN: &[&[u8]] = &[b"http/1.1"];
+
+/// Runs one node until a signal ends it, the parent goes away, or it fails.
+///
+/// # Errors
+/// `Usage` for unusable certificates or members, `Unavailable` for a taken port, `Refused` for a
+/// data directory that is not this node's, in use or not writable.
+pub fn run(settings: &NodeSettings, parent: Option<u32>) -> Result<Exit, Failure> {
+    if let Some(parent) = parent {
+        die_with(parent)?;
+    }
+    logs::init(settings.log_format, &settings.log)
+        .map_err(|error| Failure::caused(Exit::Usage, &error))?;
+    let runtime = Runtime::new()
+        .map_err(|error| Failure::new(Exit::Refused, format!("cannot start: {error}")))?;
+    runtime.block_on(serve(settings, parent.is_some()))
+}
+
+/// Asks the kernel to kill this process when its parent ends: a process that a debugger or a test
+/// has halted cannot see its pipe close.
+fn die_with(parent: u32) -> Result<(), Failure> {
+    let refused = |error: io::Error| Failure::new(Exit::Refused, format!("--parent: {error}"));
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| refused(error.into()))?;
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+    if now == Some(parent) {
+        Ok(())
+    } else {
+        Err(refused(io::Error::other("the parent is gone already")))
+    }
+}
+
+async fn serve(settings: &NodeSettings, has_parent: bool) -> Result<Exit, Failure> {
+    let mut ends = Ends::new(has_parent)
+        .map_err(|error| Failure::new(Exit::Refused, format!("cannot start: {error}")))?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let options = node_options(settings, Arc::clone(&clock))?;
+    let (node, cluster) = (options.node, options.cluster);
+    let rng = OsRng::open()
+        .map_err(|error| Failure::new(Exit::Refused, format!("/dev/urandom: {error}")))?;
+    let seams = Seams {
+        vfs: Arc::new(RealFs),
+        executor: Arc::new(ThreadExecutor::new(Arc::clone(&clock))),
+        rng: Arc::new(rng),
+        clock,
+    };
+    let running = tokio::select! {
+        started = Node::start(options, seams, Arc::new(TokioTransport)) => {
+            started.map_err(|error| start_failure(&error))?
+        }
+        end = ends.next() => return Ok(end.exit()),
+    };
+    let addresses = running.addresses();
+    tracing::info!(
+        %node,
+        %cluster,
+        client = %addresses.client,
+        peer = %addresses.peer,
+        http = %addresses.http,
+        "node serves"
+    );
+    tokio::select! {
+        end = ends.next() => {
+            tracing::info!(?end, "node stops");
+            running.stop(end.grace(settings.stop_grace)).await;
+            Ok(end.exit())
+        }
+        reason = running.failed() => {
+            Err(Failure::new(Exit::Refused, format!("the node cannot go on: {reason}")))
+        }
+    }
+}
+
+/// What ends a node from outside.
+struct Ends {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+    parent: Option<pipe::Receiver>,
+}
+
+/// Which of them it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Terminated,
+    Interrupted,
+    ParentGone,
+}
+
+impl End {
+    fn exit(self) -> Exit {
+        match self {
+            Self::Terminated | Self::ParentGone => Exit::Done,
+            Self::Interrupted => Exit::Interrupted,
+        }
+    }
+
+    fn grace(self, wanted: Duration) -> Duration {
+        match self {
+            Self::Terminated | Self::Interrupted => wanted,
+            Self::ParentGone => wanted.min(ORPHAN_GRACE),
+        }
+    }
+}
+
+impl Ends {
+    fn new(has_parent: bool) -> io::Result<Self> {
+        let parent = if has_parent {
+            let input = io::stdin().as_fd().try_clone_to_owned()?;
+            Some(pipe::Receiver::from_owned_fd(input)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            terminate: unix::signal(SignalKind::terminate())?,
+            interrupt: unix::signal(SignalKind::interrupt())?,
+            parent,
+        })
+    }
+
+    async fn next(&mut self) -> End {
+        let parent_gone = async {
+            match &self.parent {
+                Some(pipe) => closed(pipe).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => End::Terminated,
+            _ = self.interrupt.recv() => End::Interrupted,
+            () = parent_gone => End::ParentGone,
+        }
+    }
+}
+
+/// Waits until the other end of the pipe is gone; what comes through it means nothing.
+async fn closed(pipe: &pipe::Receiver) {
+    let mut bytes = [0; 64];
+    loop {
+        if pipe.readable().await.is_err() {
+            return;
+        }
+        match pipe.try_read(&mut bytes) {
+            Ok(0) => return,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// What the node is given: the settings, and the identity that its certificate states.
+fn node_options(settings: &NodeSettings, clock: Arc<dyn Clock>) -> Result<NodeOptions, Failure> {
+    let material = TlsMaterial::load(&settings.certs, clock).map_err(|error| {
+        Failure::caused(Exit::Usage, &error).hint(
+            "give the bundle of this node with --certs; `kelp certs issue --node N` makes one",
+        )
+    })?;
+    let Identity::Node(cluster, node) = material.summary().identity else {
+        return Err(Failure::usage(format!(
+            "{}: not the certificate of a node: `kelp certs issue --node N` makes one",
+            settings.certs.display()
+        )));
+    };
+    let port = |listener, alpn| {
+        let plaintext = settings.allows_plaintext(listener);
+        let auth = if plaintext {
+            ClientAuth::Optional
+        } else {
+            ClientAuth::Required
+        };
+        PortTls::new(&material, auth, alpn, plaintext)
+            .map_err(|error| Failure::caused(Exit::Usage, &error))
+    };
+    Ok(NodeOptions {
+        node,
+        cluster,
+        directory: settings.directory.clone(),
+        client: settings.client,
+        peer: settings.peer,
+        http: settings.http,
+        members: members(settings, node, cluster)?,
+        timing: Timing {
+            heartbeat: settings.heartbeat,
+            election_min: settings.election_min,
+            election_max: settings.election_max,
+        },
+        client_tls: port(settings.client, CLIENT_ALPN)?,
+        http_tls: port(settings.http, HTTP_ALPN)?,
+        limits: NodeLimits::default(),
+        material,
+    })
+}
+
+/// The first members; a node that is given none is a cluster of its own.
+fn members(
+    settings: &NodeSettings,
+    node: NodeId,
+    cluster: ClusterId,
+) -> Result<BTreeMap<NodeId, Member>, Failure> {
+    let mut members: BTreeMap<NodeId, Member> = settings
+        .members
+        .iter()
+        .map(|member| (NodeId::new(member.id), member_of(member)))
+        .collect();
+    if members.is_empty() {
+        let own = MemberSettings {
+            id: node.get(),
+            name: format!("n{node}"),
+            peer: settings.peer.to_string(),
+            client: settings.client.to_string(),
+            http: settings.http.to_string(),
+        };
+        members.insert(node, member_of(&own));
+    }
+    let count = members.len();
+    let Some(own) = members.get_mut(&node) else {
+        return Err(Failure::usage(format!(
+            "the certificate is that of node {node} of cluster {cluster}, and --join or --member \
+             names {count} members without it: name all first members on each of them"
+        )));
+    };
+    if let Some(name) = &settings.name {
+        name.clone_into(&mut own.name);
+    }
+    Ok(members)
+}
+
+fn member_of(settings: &MemberSettings) -> Member {
+    Member {
+        name: settings.name.clone(),
+        peer: settings.peer.clone(),
+        client: settings.client.clone(),
+        http: settings.http.clone(),
+        voter: true,
+    }
+}
+
+/// The exit code and the next step for each way in which a node does not start.
+fn start_failure(error: &StartError) -> Failure {
+    match error {
+        StartError::Listen { source, port, .. } => match source.kind() {
+            io::ErrorKind::AddrInUse => Failure::caused(Exit::Unavailable, error).hint(format!(
+                "stop the program that uses it, or choose another with --{port}"
+            )),
+            _ => Failure::caused(Exit::Usage, error)
+                .hint(format!("choose an address of this machine with --{port}")),
+        },
+        StartError::Directory(OpenError::Locked { .. }) => Failure::caused(Exit::Refused, error)
+            .hint("stop the other process, or choose another directory with --dir"),
+        StartError::Directory(OpenError::NotADatabase { .. }) => {
+            Failure::caused(Exit::Refused, error)
+                .hint("choose an empty or absent directory with --dir")
+        }
+        StartError::Directory(OpenError::Io { .. }) => Failure::caused(Exit::Refused, error)
+            .hint("make the directory writable for this user, or choose another with --dir"),
+        StartError::Raft(kelp_raft::StartError::ForeignData { .. }) => {
+            Failure::caused(Exit::Refused, error).hint(
+                "give this node its own directory with --dir, or the certificates of that one",
+            )
+        }
+        StartError::Raft(kelp_raft::StartError::Timing(_)) | StartError::Tls(_) => {
+            Failure::caused(Exit::Usage, error)
+        }
+        _ => Failure::caused(Exit::Refused, error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! How a node that does not start is explained, and who its members are.
+
+use kelp_client::Transport;
+
+use super::*;
+
+fn settings(members: &[u16]) -> NodeSettings {
+    NodeSettings {
+        directory: "data".into(),
+        certs: "certs".into(),
+        name: Some("west".to_owned()),
+        client: "127.0.0.1:4800".parse().unwrap(),
+        peer: "127.0.0.1:4801".parse().unwrap(),
+        http: "127.0.0.1:4802".parse().unwrap(),
+        members: members
+            .iter()
+            .map(|id| MemberSettings {
+                id: *id,
+                name: format!("n{id}"),
+                peer: format!("h{id}:4801"),
+                client: format!("h{id}:4800"),
+                http: format!("h{id}:4802"),
+            })
+            .collect(),
+        insecure: false,
+        heartbeat: Duration::from_millis(100),
+        election_min: Duration::from_millis(250),
+        election_max: Duration::from_millis(500),
+        stop_grace: Duration::from_secs(5),
+        log: "info".to_owned(),
+        log_format: logs::LogFormat::Human,
+    }
+}
+
+fn cluster() -> ClusterId {
+    ClusterId::new([7; 16])
+}
+
+#[test]
+fn a_node_without_members_is_a_cluster_of_its_own() {
+    let members = members(&settings(&[]), NodeId::new(4), cluster()).unwrap();
+    let own = members.get(&NodeId::new(4)).unwrap();
+    assert_eq!(members.len(), 1);
+    assert_eq!(
+        (own.name.as_str(), own.peer.as_str()),
+        ("west", "127.0.0.1:4801")
+    );
+}
+
+#[test]
+fn the_given_name_is_this_nodes_own() {
+    let members = members(&settings(&[1, 2]), NodeId::new(2), cluster()).unwrap();
+    assert_eq!(members[&NodeId::new(1)].name, "n1");
+    assert_eq!(members[&NodeId::new(2)].name, "west");
+}
+
+#[test]
+fn members_without_this_node_are_refused() {
+    let failure = members(&settings(&[1, 2]), NodeId::new(3), cluster()).unwrap_err();
+    assert_eq!(failure.exit, Exit::Usage);
+    assert!(failure.message.contains("node 3"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_unavailable_and_names_the_flag() {
+    let listener = TokioTransport
+        .listen("127.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    let source = TokioTransport.listen(address).await.err().unwrap();
+    let failure = start_failure(&StartError::Listen {
+        port: crate::node::Port::Client,
+        address,
+        source,
+    });
+    assert_eq!(failure.exit, Exit::Unavailable);
+    assert!(failure.message.contains(&address.to_string()), "{failure}");
+    assert!(failure.message.contains("--client"), "{failure}");
+}
+
+#[test]
+fn directories_of_others_are_refused() {
+    let locked = StartError::Directory(OpenError::Locked {
+        directory: "d".into(),
+    });
+    let foreign = StartError::Raft(kelp_raft::StartError::ForeignData {
+        node: NodeId::new(9),
+        cluster: cluster(),
+    });
+    for error in [locked, foreign] {
+        let failure = start_failure(&error);
+        assert_eq!(failure.exit, Exit::Refused);
+        assert!(failure.message.contains("--dir"), "{failure}");
+    }
+}
+
+#[test]
+fn an_orphan_does_not_wait_for_a_handover() {
+    let wanted = Duration::from_secs(5);
+    assert_eq!(End::ParentGone.grace(wanted), ORPHAN_GRACE);
+    assert_eq!(End::Terminated.grace(wanted), wanted);
+    assert_eq!(End::Interrupted.exit(), Exit::Interrupted);
+    assert_eq!(End::Terminated.exit(), Exit::Done);
+}
