@@ -1,1 +1,15 @@
 //! The Kelp process: listeners, forwarding, peers, metrics and the command line.
+
+pub mod certs;
+pub mod cli;
+mod client_port;
+pub mod config;
+pub mod http;
+mod leadership;
+pub mod node;
+pub mod observe;
+pub mod peer;
+pub mod process;
+mod proposer;
+pub mod status_report;
+pub mod tls;
