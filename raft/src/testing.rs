@@ -9,6 +9,8 @@ mod cluster;
 mod local_bus;
 mod virtual_time;
 
-pub(crate) use cluster::{Cluster, ClusterOptions, Part, Recorder, entry, put, sub_batch};
+pub(crate) use cluster::{
+    Cluster, ClusterOptions, Part, Rafts, Recorder, attempt, entry, put, sub_batch,
+};
 pub(crate) use local_bus::{LocalNetwork, Verdict};
 pub(crate) use virtual_time::{VirtualClock, eventually};

@@ -84,6 +84,10 @@ impl Raft {
         let node = node_of(metrics.id);
         let leader = metrics.current_leader.map(node_of);
         let leader_contact = match (role, leader) {
+            // Its own word is a majority.
+            (Role::Leader, _) if metrics.membership_config.voter_ids().count() == 1 => {
+                Some(Duration::ZERO)
+            }
             (Role::Leader, _) => metrics
                 .last_quorum_acked
                 .map(|acked| acked.into_inner().elapsed()),

@@ -1,5 +1,6 @@
 //! Whole groups: elections, replication, power cuts, reads.
 
+mod chaos;
 mod crashes;
 mod leader_restore;
 mod proposals;

@@ -53,6 +53,9 @@ struct Pump {
     paused: bool,
 }
 
+/// The replicas that run at the moment.
+pub(crate) type Rafts = Arc<Mutex<BTreeMap<NodeId, Raft>>>;
+
 type Pumps = Arc<Mutex<BTreeMap<(NodeId, Part), Pump>>>;
 
 /// A running node.
@@ -70,6 +73,8 @@ pub(crate) struct Node {
 pub(crate) struct Cluster {
     pub(crate) network: LocalNetwork,
     nodes: BTreeMap<NodeId, Node>,
+    /// The replicas that run, for clients that are tasks of their own.
+    rafts: Rafts,
     /// The disks of nodes that are down.
     disks: BTreeMap<NodeId, MemFs>,
     options: ClusterOptions,
@@ -87,6 +92,7 @@ impl Cluster {
         let mut cluster = Self {
             network: LocalNetwork::default(),
             nodes: BTreeMap::new(),
+            rafts: Rafts::default(),
             disks: BTreeMap::new(),
             start: Instant::now(),
             rng: SeededRng::new(options.seed),
@@ -138,6 +144,14 @@ impl Cluster {
         self.nodes.keys().copied().collect()
     }
 
+    pub(crate) fn down(&self) -> Vec<NodeId> {
+        self.disks.keys().copied().collect()
+    }
+
+    pub(crate) fn rafts(&self) -> Rafts {
+        Arc::clone(&self.rafts)
+    }
+
     pub(crate) fn statuses(&self) -> Vec<RaftStatus> {
         self.nodes.values().map(|node| node.raft.status()).collect()
     }
@@ -186,6 +200,7 @@ impl Cluster {
             .await
             .unwrap();
         self.network.attach(node, raft.handler());
+        self.rafts.lock().unwrap().insert(node, raft.clone());
         self.nodes.insert(
             node,
             Node {
@@ -209,6 +224,7 @@ impl Cluster {
         } = self.nodes.remove(&node).unwrap();
         self.disks.insert(node, disk.crash_clone(&self.rng));
         self.network.detach(node);
+        self.rafts.lock().unwrap().remove(&node);
         self.pumps.lock().unwrap().retain(|(of, _), _| *of != node);
         // The dead process's tasks only have to go away; they reach neither disk nor peers.
         tokio::spawn(async move {

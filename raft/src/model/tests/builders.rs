@@ -88,3 +88,13 @@ fn entry_is_full_at_its_target() {
     assert!(!builder.fits(&half));
     assert_eq!(builder.push(half), Err(EntryFull));
 }
+
+#[test]
+fn entry_is_full_at_its_last_position() {
+    let delete = Operation::Delete { key: Bytes::new() }.command(0);
+    let with = |count| sub_batch(id(1, 1, 1), &vec![delete.clone(); count]);
+    let mut builder = EntryBuilder::new();
+    builder.push(with(ENTRY_COMMANDS_MAX - 1)).unwrap();
+    assert_eq!(builder.push(with(2)), Err(EntryFull));
+    assert_eq!(builder.push(with(1)), Ok(()));
+}
