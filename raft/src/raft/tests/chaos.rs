@@ -151,11 +151,17 @@ async fn disturb(cluster: &mut Cluster, rng: &SeededRng) {
                 _ => Verdict::Pass,
             });
         }
-        8 if live.contains(&node) => cluster.pause(node, Part::Disk, rng.next_u64() % 2 == 0),
+        8 if live.contains(&node) => {
+            cluster.pause(node, Part::Disk, rng.next_u64().is_multiple_of(2))
+        }
         _ => cluster.network.heal(),
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a soak chooses its seeds from outside"
+)]
 fn seeds() -> Range<u64> {
     let Ok(asked) = std::env::var(SEEDS_VARIABLE) else {
         return SEEDS;
@@ -168,7 +174,7 @@ fn seeds() -> Range<u64> {
 async fn run(seed: u64) {
     let options = ClusterOptions {
         seed,
-        ..ClusterOptions::new(3 + 2 * (u16::from(seed % 4 == 0)))
+        ..ClusterOptions::new(3 + 2 * (u16::from(seed.is_multiple_of(4))))
     };
     let mut cluster = Cluster::start(options).await;
     let rng = SeededRng::new(seed);
