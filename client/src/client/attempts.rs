@@ -58,6 +58,18 @@ enum Verdict {
 struct Failure {
     reason: String,
     retry_after: Option<Duration>,
+    then: Then,
+}
+
+/// What becomes of the connection after a failed attempt.
+#[derive(Clone, Copy)]
+enum Then {
+    /// The same node again: it said when.
+    Stay,
+    /// Another node, but this connection is sound.
+    Pass,
+    /// Another node, and this connection is not to be used again.
+    Leave,
 }
 
 impl Failure {
@@ -65,6 +77,20 @@ impl Failure {
         Self {
             reason,
             retry_after: None,
+            then: Then::Leave,
+        }
+    }
+
+    /// A node said that it did not execute the request, and that another attempt makes sense.
+    fn refused(reason: String, reply: &Reply) -> Self {
+        // An overloaded node says when to come back; moving on would spread the overload.
+        let retry_after = reply
+            .retry_after
+            .filter(|_| reply.status == Status::Overloaded);
+        Self {
+            reason,
+            retry_after,
+            then: retry_after.map_or(Then::Pass, |_| Then::Stay),
         }
     }
 }
@@ -94,14 +120,15 @@ async fn attempt(
     let request = request.with_deadline(remaining);
     let result = connection.call(&request, attempt_deadline).await;
     let verdict = judge(result, request.is_write());
-    let stays = match &verdict {
-        Verdict::Decided(Err(ClientError::OutcomeUnknown { .. })) => false,
-        Verdict::Decided(_) => true,
-        // An overloaded node says when to come back; moving on would spread the overload.
-        Verdict::Again(failure) => failure.retry_after.is_some(),
+    let then = match &verdict {
+        Verdict::Decided(Err(ClientError::OutcomeUnknown { .. })) => Then::Leave,
+        Verdict::Decided(_) => Then::Stay,
+        Verdict::Again(failure) => failure.then,
     };
-    if !stays {
-        lane.leave(settings, &connection);
+    match then {
+        Then::Stay => {}
+        Then::Pass => lane.pass(&connection),
+        Then::Leave => lane.leave(&connection),
     }
     verdict
 }
@@ -125,10 +152,7 @@ fn judge(result: Result<Reply, CallError>, is_write: bool) -> Verdict {
     let reason = || format!("{}: {}", reply.status, reply.error_text());
     match reply.status {
         status if !status.is_error() => Verdict::Decided(Ok(reply)),
-        status if status.is_transient() => Verdict::Again(Failure {
-            reason: reason(),
-            retry_after: reply.retry_after.filter(|_| status == Status::Overloaded),
-        }),
+        status if status.is_transient() => Verdict::Again(Failure::refused(reason(), &reply)),
         Status::OutcomeUnknown if is_write => {
             Verdict::Decided(Err(ClientError::OutcomeUnknown { reason: reason() }))
         }

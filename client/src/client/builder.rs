@@ -151,7 +151,7 @@ impl ClientBuilder {
         let first = usize::try_from(rng.next_u64() % count).unwrap_or(0);
         // Lanes begin at successive endpoints, from a random one: load spreads over the nodes.
         let lanes = (0..self.connections)
-            .map(|lane| Lane::new((first + lane) % endpoints.len()))
+            .map(|lane| Lane::new(endpoints.len(), (first + lane) % endpoints.len()))
             .collect();
         let settings = Settings {
             endpoints: self.endpoints,

@@ -1,15 +1,22 @@
-//! A lane: one connection at a time, to whichever endpoint works.
+//! A lane: one connection in use at a time, to whichever endpoint works.
 //!
-//! Callers share the connection. When one of them finds it unusable it leaves it, and the next
-//! caller opens one to the following endpoint; callers that still wait on the old one keep it
-//! until they are done.
+//! Callers share the connection. One that finds its node refusing passes on to the next endpoint
+//! and keeps the connection for a while, because a cluster without leader refuses everywhere for a
+//! moment and dialling anew on each turn would be a storm. One that finds the connection lost or
+//! slow leaves it for good. Callers that still wait on the old connection keep it until they are
+//! done.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
 use super::builder::Settings;
 use crate::connection::{ConnectError, Connection};
+
+/// How long a connection that was passed on from may be used again: longer than an election, and
+/// short enough that the machine behind it is most likely still there.
+const PASSED_KEPT: Duration = Duration::from_secs(5);
 
 pub(super) struct Lane {
     state: Mutex<State>,
@@ -18,16 +25,52 @@ pub(super) struct Lane {
 }
 
 struct State {
-    connection: Option<Connection>,
+    /// One place per endpoint.
+    places: Vec<Option<Place>>,
     endpoint: usize,
 }
 
+struct Place {
+    connection: Connection,
+    passed_at: Option<Instant>,
+}
+
+impl State {
+    fn advance(&mut self) {
+        self.endpoint = (self.endpoint + 1) % self.places.len();
+    }
+
+    /// The place in use, if it holds this connection.
+    fn in_use(&mut self, connection: &Connection) -> Option<&mut Option<Place>> {
+        let place = &mut self.places[self.endpoint];
+        place
+            .as_ref()
+            .is_some_and(|place| place.connection.is_same(connection))
+            .then_some(place)
+    }
+
+    /// The connection in use, unless it has ended or rested for too long.
+    fn current(&mut self) -> Option<Connection> {
+        let place = self.places[self.endpoint].as_mut()?;
+        let rested = place
+            .passed_at
+            .take()
+            .map_or(Duration::ZERO, |at| at.elapsed());
+        if rested > PASSED_KEPT || place.connection.closed().is_some() {
+            self.places[self.endpoint] = None;
+            return None;
+        }
+        Some(place.connection.clone())
+    }
+}
+
 impl Lane {
-    pub(super) fn new(endpoint: usize) -> Self {
+    /// A lane over `endpoints` endpoints, at least one, that begins with `first`.
+    pub(super) fn new(endpoints: usize, first: usize) -> Self {
         Self {
             state: Mutex::new(State {
-                connection: None,
-                endpoint,
+                places: (0..endpoints).map(|_| None).collect(),
+                endpoint: first,
             }),
             dialling: tokio::sync::Mutex::new(()),
         }
@@ -44,16 +87,19 @@ impl Lane {
         settings: &Settings,
         deadline: Instant,
     ) -> Result<Connection, Option<ConnectError>> {
-        if let Some(connection) = self.current() {
+        if let Some(connection) = self.lock().current() {
             return Ok(connection);
         }
         let _dialling = timeout_at(deadline, self.dialling.lock())
             .await
             .map_err(|_| None)?;
-        if let Some(connection) = self.current() {
-            return Ok(connection);
-        }
-        let endpoint = self.lock().endpoint;
+        let endpoint = {
+            let mut state = self.lock();
+            if let Some(connection) = state.current() {
+                return Ok(connection);
+            }
+            state.endpoint
+        };
         let dial_deadline = deadline.min(Instant::now() + settings.connect_timeout);
         let opened = Connection::open(
             settings.transport.as_ref(),
@@ -65,35 +111,45 @@ impl Lane {
         let mut state = self.lock();
         match opened {
             Ok(connection) => {
-                state.connection = Some(connection.clone());
+                state.places[endpoint] = Some(Place {
+                    connection: connection.clone(),
+                    passed_at: None,
+                });
                 Ok(connection)
             }
             Err(error) => {
-                state.endpoint = (endpoint + 1) % settings.endpoints.len();
+                if state.endpoint == endpoint {
+                    state.advance();
+                }
                 Err(Some(error))
             }
         }
     }
 
-    /// The connection in use, unless it has ended; then the lane moves on.
-    fn current(&self) -> Option<Connection> {
-        let connection = self.lock().connection.clone()?;
-        if connection.closed().is_none() {
-            return Some(connection);
+    /// The node refused: moves on to the next endpoint, if this connection is still in use.
+    pub(super) fn pass(&self, connection: &Connection) {
+        let mut state = self.lock();
+        if let Some(Some(place)) = state.in_use(connection) {
+            place.passed_at = Some(Instant::now());
+            state.advance();
         }
-        None
     }
 
-    /// Moves on to the next endpoint, if this connection is still the one in use.
-    pub(super) fn leave(&self, settings: &Settings, connection: &Connection) {
+    /// The connection is lost or slow: drops it, and moves on if it is still in use.
+    pub(super) fn leave(&self, connection: &Connection) {
         let mut state = self.lock();
-        let is_current = state
-            .connection
-            .as_ref()
-            .is_some_and(|current| current.is_same(connection));
-        if is_current {
-            state.connection = None;
-            state.endpoint = (state.endpoint + 1) % settings.endpoints.len();
+        if let Some(place) = state.in_use(connection) {
+            *place = None;
+            state.advance();
+            return;
+        }
+        for place in &mut state.places {
+            if place
+                .as_ref()
+                .is_some_and(|place| place.connection.is_same(connection))
+            {
+                *place = None;
+            }
         }
     }
 }

@@ -245,3 +245,58 @@ async fn many_callers_share_one_dial() {
     );
     assert!(a.is_idle(), "one connection for all");
 }
+
+#[tokio::test(start_paused = true)]
+async fn cluster_without_leader_is_not_dialled_anew_on_each_turn() {
+    let network = Network::new();
+    let (mut a, mut b) = (network.node("a:1"), network.node("b:1"));
+    let client = client(&network, &["a:1", "b:1"]);
+    let nodes = async {
+        let mut first = a.accept().await;
+        let asked = first.next().await;
+        first.refuse(&asked, Status::NoLeader).await;
+        let mut second = b.accept().await;
+        for turn in 0..5 {
+            let peer = [&mut second, &mut first].into_iter().nth(turn % 2);
+            let peer = peer.expect("there are two");
+            let asked = peer.next().await;
+            peer.refuse(&asked, Status::NoLeader).await;
+        }
+        let asked = first.next().await;
+        first.answer(&asked, b"").await;
+        (first, second)
+    };
+    let (written, _peers) = tokio::join!(client.put("k", "v"), nodes);
+    written.unwrap();
+    assert!(a.is_idle() && b.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_rested_is_not_trusted() {
+    let network = Network::new();
+    let (mut a, mut b) = (network.node("a:1"), network.node("b:1"));
+    let client = client(&network, &["a:1", "b:1"]);
+    let nodes = async {
+        let mut first = a.accept().await;
+        let asked = first.next().await;
+        first.refuse(&asked, Status::NoLeader).await;
+        let mut second = b.accept().await;
+        for _ in 0..2 {
+            let asked = second.next().await;
+            second.answer(&asked, b"").await;
+        }
+        let asked = second.next().await;
+        second.refuse(&asked, Status::NoLeader).await;
+        let mut again = a.accept().await;
+        let asked = again.next().await;
+        again.answer(&asked, b"").await;
+        (first, second, again)
+    };
+    let calls = async {
+        client.put("k", "v").await.unwrap();
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        client.put("k", "v").await.unwrap();
+        client.put("k", "v").await.unwrap();
+    };
+    tokio::join!(calls, nodes);
+}

@@ -41,9 +41,10 @@ fn check_scan(
     limits: &FrameLimits,
 ) -> Result<(), RequestError> {
     let has_cursor = options.has(tag::CURSOR);
-    let (coming_from, going_to) = match options.has(tag::REVERSE) {
-        false => (key, value),
-        true => (value, key),
+    let (coming_from, going_to) = if options.has(tag::REVERSE) {
+        (value, key)
+    } else {
+        (key, value)
     };
     if has_cursor && options.has(tag::REVERSE) && options.has(tag::PREFIX) {
         let fault = OptionFault::Misplaced;

@@ -327,6 +327,15 @@ fn scan_parts_mean_what_the_switches_say() {
         "[] Before([2]) Some([1])"
     );
     assert_eq!(scan(&cursor, b"", b""), Err(RequestError::EmptyKey));
+    let back = [option(0x12, &[]), cursor.clone()].concat();
+    assert_eq!(
+        scan(&back, &[1], &[2]).unwrap(),
+        "[1] Unbounded Some([2])",
+        "in reverse the cursor takes the place of the upper end"
+    );
+    assert_eq!(scan(&back, &[1], b""), Err(RequestError::EmptyKey));
+    let both = [back.clone(), prefix.clone()].concat();
+    assert!(scan(&both, b"", &[2]).is_err());
     let longest = vec![1; CURSOR_BYTES_MAX];
     assert!(scan(&cursor, &longest, b"").is_ok());
     assert!(scan(b"", &longest, b"").is_err());
