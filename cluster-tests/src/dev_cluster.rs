@@ -48,7 +48,7 @@ impl DevCluster {
         let mut command = Command::new(program);
         command.args(["dev", "--dir"]).arg(directory);
         if !directory.join("cluster.json").exists() {
-            command.args(["--base-port", "0", "--resp-port", "0"]);
+            command.args(["--base-port", "0"]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut parent = command

@@ -26,7 +26,7 @@ impl Kelp {
         let data = directory.join("kelp");
         let mut command = Command::new(program);
         command
-            .args(["dev", "--base-port", "0", "--resp-port", "0", "--dir"])
+            .args(["dev", "--base-port", "0", "--dir"])
             .arg(&data);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut parent = Process::start(&mut command)?;
@@ -70,52 +70,35 @@ impl Kelp {
 
     /// Runs `kelp bench` with the same load.
     pub(crate) fn load(&self, load: &Load) -> Result<Outcome> {
+        let pipeline = load.outstanding / load.connections;
+        let options = [
+            ("--endpoints", load.endpoints.join(",")),
+            ("--clients", load.connections.to_string()),
+            ("--pipeline", pipeline.to_string()),
+            ("--value-bytes", load.value_bytes.to_string()),
+            ("--keys", load.keys.to_string()),
+            ("--reads", "0".to_owned()),
+            ("--duration", format!("{}s", load.duration.as_secs())),
+            ("--output", "json".to_owned()),
+        ];
         let mut command = Command::new(&self.program);
-        command
-            .args([
-                "bench",
-                "--endpoints",
-                &load.endpoints.join(","),
-                "-o",
-                "json",
-            ])
-            .args(["--clients", &load.connections.to_string()])
-            .args([
-                "--pipeline",
-                &(load.outstanding / load.connections).to_string(),
-            ])
-            .args(["--value-bytes", &load.value_bytes.to_string()])
-            .args(["--keys", &load.keys.to_string(), "--read-percent", "0"])
-            .args(["--duration", &format!("{}s", load.duration.as_secs())])
-            .stderr(Stdio::inherit());
-        let cpu_before = processes::children_cpu_time()?;
-        let output = command
-            .output()
-            .with_context(|| format!("cannot start {command:?}"))?;
-        let cpu = processes::children_cpu_time()?.saturating_sub(cpu_before);
-        ensure!(
-            output.status.success(),
-            "kelp bench ended with {}",
-            output.status
-        );
+        command.arg("bench").stderr(Stdio::inherit());
+        for (name, value) in options {
+            command.args([name, &value]);
+        }
+        let output = command.output().context("cannot start kelp bench")?;
+        let status = output.status;
+        ensure!(status.success(), "kelp bench ended with {status}");
         let report: Report =
             serde_json::from_slice(&output.stdout).context("kelp bench printed no report")?;
-        let ErrorCounts {
-            not_executed,
-            unknown,
-        } = report.errors;
-        ensure!(
-            not_executed + unknown == 0,
-            "{} puts have failed",
-            not_executed + unknown
-        );
+        ensure!(report.errors == 0, "{} puts have failed", report.errors);
         Ok(Outcome {
             operations: report.operations,
             elapsed: Duration::from_secs_f64(report.seconds),
-            p50: report.writes.p50,
-            p99: report.writes.p99,
-            max: report.writes.max,
-            cpu,
+            p50: report.latency.p50,
+            p99: report.latency.p99,
+            max: report.latency.max,
+            cpu: Duration::from_secs_f64(report.cpu_seconds),
         })
     }
 }
@@ -137,22 +120,15 @@ struct Node {
 struct Report {
     seconds: f64,
     operations: u64,
-    errors: ErrorCounts,
-    writes: Latencies,
-}
-
-#[derive(Deserialize)]
-struct ErrorCounts {
-    not_executed: u64,
-    unknown: u64,
+    errors: u64,
+    cpu_seconds: f64,
+    #[serde(rename = "latency_us")]
+    latency: Latencies,
 }
 
 #[derive(Deserialize)]
 struct Latencies {
-    #[serde(rename = "p50_us")]
     p50: f64,
-    #[serde(rename = "p99_us")]
     p99: f64,
-    #[serde(rename = "max_us")]
     max: f64,
 }

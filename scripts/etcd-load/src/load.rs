@@ -62,21 +62,42 @@ impl Outcome {
 struct Shared {
     deadline: Instant,
     keys: u64,
-    value: Vec<u8>,
+    /// Values are windows into it.
+    block: Vec<u8>,
+    value_bytes: usize,
     random: Cell<u64>,
     latencies: RefCell<Histogram<u64>>,
 }
 
 impl Shared {
-    /// The next pseudo-random number (xorshift; the load needs spread, not secrecy).
     fn random(&self) -> u64 {
-        let mut state = self.random.get();
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        self.random.set(state);
-        state
+        self.random.set(next_random(self.random.get()));
+        self.random.get()
     }
+
+    /// A value that does not compress and differs from most others.
+    fn value(&self) -> &[u8] {
+        let slack = u64::try_from(VALUE_SLACK_BYTES).expect("64 KiB fits");
+        let start = usize::try_from(self.random() % slack).expect("below 64 KiB");
+        &self.block[start..start + self.value_bytes]
+    }
+}
+
+/// The block of random bytes is longer than a value by this.
+const VALUE_SLACK_BYTES: usize = 64 << 10;
+/// Any number but 0 will do.
+const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The number after `state` (xorshift: the load needs spread, not secrecy).
+fn next_random(mut state: u64) -> u64 {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^ state << 17
+}
+
+fn random_bytes(count: usize) -> Vec<u8> {
+    let numbers = std::iter::successors(Some(SEED), |&state| Some(next_random(state)));
+    numbers.flat_map(u64::to_le_bytes).take(count).collect()
 }
 
 /// Runs the load on this thread; the first put that fails ends it with an error.
@@ -97,8 +118,9 @@ pub(crate) fn run(load: &Load) -> Result<Outcome> {
     let shared = Rc::new(Shared {
         deadline: start + load.duration,
         keys: load.keys,
-        value: vec![b'v'; load.value_bytes],
-        random: Cell::new(0x9E37_79B9_7F4A_7C15),
+        block: random_bytes(load.value_bytes + VALUE_SLACK_BYTES),
+        value_bytes: load.value_bytes,
+        random: Cell::new(SEED),
         latencies: RefCell::new(Histogram::new(3)?),
     });
     LocalSet::new().block_on(&runtime, drive(load.clone(), Rc::clone(&shared)))?;
@@ -154,8 +176,8 @@ async fn slot(connection: SendRequest<Bytes>, endpoint: String, shared: Rc<Share
         if start >= shared.deadline {
             return Ok(());
         }
-        let key = format!("key-{:012}", shared.random() % shared.keys);
-        let message = put::encode(key.as_bytes(), &shared.value);
+        let key = format!("bench:{:012}", shared.random() % shared.keys);
+        let message = put::encode(key.as_bytes(), shared.value());
         put::send(connection.clone(), &endpoint, message).await?;
         let nanoseconds = u64::try_from(start.elapsed().as_nanos())?;
         shared.latencies.borrow_mut().record(nanoseconds)?;

@@ -42,28 +42,11 @@ impl Drop for Process {
 
 /// User and system time that the process `id` has used until now, all its threads together.
 pub(crate) fn cpu_time(id: u32) -> Result<Duration> {
-    times(id, USER_TIME)
-}
-
-/// The same of all children of this process that have ended and were waited for.
-pub(crate) fn children_cpu_time() -> Result<Duration> {
-    times(std::process::id(), CHILDREN_USER_TIME)
-}
-
-/// Positions in `/proc/PID/stat`, counted from the field after the name; the system time follows.
-const USER_TIME: usize = 11;
-const CHILDREN_USER_TIME: usize = 13;
-
-fn times(id: u32, user_time: usize) -> Result<Duration> {
     let path = format!("/proc/{id}/stat");
     let stat = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-    // The name in brackets may hold spaces.
+    // The name in brackets may hold spaces; the two numbers are fields 14 and 15 of the line.
     let (_, fields) = stat.rsplit_once(") ").context("no name in the line")?;
-    let times = fields
-        .split(' ')
-        .skip(user_time)
-        .take(2)
-        .map(str::parse::<u64>);
+    let times = fields.split(' ').skip(11).take(2).map(str::parse::<u64>);
     let ticks: u64 = times.sum::<Result<_, _>>().context("not a number")?;
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
