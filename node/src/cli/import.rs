@@ -21,7 +21,7 @@ use crate::process::files;
 mod pipeline;
 pub(super) mod progress;
 
-use pipeline::{Batch, Outcome, Pipeline, Sink, Stop};
+use pipeline::{Batch, Certainty, Outcome, Pipeline, Sink, Stop};
 use progress::Progress;
 
 #[derive(Debug, Args)]
@@ -80,13 +80,25 @@ pub(super) fn run(
     client_runtime()?.block_on(import(args, &target, source))
 }
 
+/// How often a write with an unknown outcome is repeated: each time another node is asked, so a
+/// failover or two are survived.
+const REPEATS_MAX: u32 = 4;
+
 impl Sink for Client {
-    fn put(&self, record: Record) -> BoxFuture<'static, Result<(), ClientError>> {
+    fn put(&self, record: Record) -> BoxFuture<'static, Result<Certainty, ClientError>> {
         let client = self.clone();
         Box::pin(async move {
-            Client::put(&client, record.key, record.value)
+            let mut certainty = Certainty::Once;
+            for _ in 0..REPEATS_MAX {
+                match Client::put(&client, &record.key, &record.value).await {
+                    Ok(_) => return Ok(certainty),
+                    Err(ClientError::OutcomeUnknown { .. }) => certainty = Certainty::Perhaps,
+                    Err(error) => return Err(error),
+                }
+            }
+            Client::put(&client, &record.key, &record.value)
                 .await
-                .map(|_| ())
+                .map(|_| certainty)
         })
     }
 }
@@ -183,6 +195,13 @@ fn conclude(
         Stop::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
         Stop::Input(error) => Failure::usage(error.to_string()),
         Stop::Refused { record, error } => refused(record, &error),
+        Stop::Doubtful { record } => Failure::new(
+            Exit::Unknown,
+            format!(
+                "record {record}: an earlier record with its key had to be repeated, and the first \
+                 attempt may still come through"
+            ),
+        ),
     };
     Err(failure.hint(format!(
         "{} records and {} bytes are surely written; continue with --resume-from {}",

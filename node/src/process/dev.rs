@@ -9,7 +9,7 @@ use kelp_raft::NodeId;
 use kelp_seams::{OsRng, Rng, SystemClock};
 
 use super::child::NodeProcess;
-use super::cluster_file::{ClusterFile, ClusterNode};
+use super::cluster_file::{CLUSTER_FILE, ClusterFile, ClusterNode};
 use super::files;
 use super::layout::Layout;
 use super::ports::{self, NodePorts};
@@ -51,7 +51,9 @@ pub async fn run(options: &DevOptions) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| broken(Path::new("/"), &error))?;
     let home = Home::open(options)?;
     let outcome = run_in(&home.layout, options, &mut signals).await;
-    home.close(options.keep || outcome.is_err());
+    // After a failure the logs are worth reading; before the first start there are none.
+    let has_logs = files::exists(&home.layout.root().join(CLUSTER_FILE));
+    home.close(options.keep || (outcome.is_err() && has_logs));
     outcome
 }
 

@@ -71,6 +71,11 @@ pub(super) enum Stop {
     Interrupted,
     /// The input could not be read further.
     Input(ReadError),
+    /// A record has a key whose earlier write may still come through and undo this one.
+    Doubtful {
+        /// The record, counted from 1 where this import began.
+        record: u64,
+    },
     /// A write failed.
     Refused {
         /// The record, counted from 1 where this import began.
@@ -80,10 +85,20 @@ pub(super) enum Stop {
     },
 }
 
+/// How sure it is that an acknowledged record will not be written again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Certainty {
+    /// It was sent once.
+    Once,
+    /// It was repeated after an unknown outcome, which may still come through: harmless, unless
+    /// another value of the key was written meanwhile.
+    Perhaps,
+}
+
 /// Where records go.
 pub(super) trait Sink {
     /// Writes one record; the future is polled until it is ready or the import ends.
-    fn put(&self, record: Record) -> BoxFuture<'static, Result<(), ClientError>>;
+    fn put(&self, record: Record) -> BoxFuture<'static, Result<Certainty, ClientError>>;
 }
 
 /// The writes of one import.
@@ -92,6 +107,7 @@ pub(super) struct Pipeline<'a> {
     show: &'a dyn Fn(Outcome),
     under_way: FuturesOrdered<BoxFuture<'static, Written>>,
     keys: BTreeSet<Vec<u8>>,
+    doubtful: BTreeSet<Vec<u8>>,
     bytes: usize,
     done: Outcome,
 }
@@ -101,7 +117,7 @@ struct Written {
     key: Vec<u8>,
     bytes: usize,
     offset: u64,
-    result: Result<(), ClientError>,
+    result: Result<Certainty, ClientError>,
 }
 
 /// What the next step is about.
@@ -119,6 +135,7 @@ impl<'a> Pipeline<'a> {
             show,
             under_way: FuturesOrdered::new(),
             keys: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
             bytes: 0,
             done: Outcome { records: 0, offset },
         }
@@ -144,6 +161,11 @@ impl<'a> Pipeline<'a> {
                 waiting.pop_front_if(|(record, _)| self.takes(record))
             {
                 self.start(record, offset);
+            }
+            if self.under_way.is_empty() && !waiting.is_empty() {
+                return Stop::Doubtful {
+                    record: self.done.records + 1,
+                };
             }
             let wants_more = waiting.is_empty() && end.is_none();
             if self.under_way.is_empty() && !wants_more {
@@ -174,7 +196,8 @@ impl<'a> Pipeline<'a> {
     fn takes(&self, record: &Record) -> bool {
         let room = self.under_way.len() < REQUESTS_MAX
             && self.bytes.saturating_add(weight(record)) <= BYTES_MAX;
-        (room || self.under_way.is_empty()) && !self.keys.contains(&record.key)
+        let is_free = !self.keys.contains(&record.key) && !self.doubtful.contains(&record.key);
+        (room || self.under_way.is_empty()) && is_free
     }
 
     fn start(&mut self, record: Record, offset: u64) {
@@ -197,7 +220,10 @@ impl<'a> Pipeline<'a> {
         self.bytes -= written.bytes;
         self.keys.remove(&written.key);
         match written.result {
-            Ok(()) => {
+            Ok(certainty) => {
+                if certainty == Certainty::Perhaps {
+                    self.doubtful.insert(written.key);
+                }
                 self.done.records += 1;
                 self.done.offset = written.offset;
                 (self.show)(self.done);

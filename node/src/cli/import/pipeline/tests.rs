@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::cli::record::RecordFormat;
 
-type Answer = oneshot::Sender<Result<(), ClientError>>;
+type Answer = oneshot::Sender<Result<Certainty, ClientError>>;
 
 /// Keeps every write open until the test answers it.
 #[derive(Clone, Default)]
@@ -18,7 +18,7 @@ struct Held {
 }
 
 impl Held {
-    fn answer(&self, name: &str, result: Result<(), ClientError>) {
+    fn answer(&self, name: &str, result: Result<Certainty, ClientError>) {
         let answer = self.open.lock().unwrap().remove(name).unwrap();
         answer.send(result).unwrap();
     }
@@ -29,7 +29,7 @@ impl Held {
 }
 
 impl Sink for Held {
-    fn put(&self, record: Record) -> BoxFuture<'static, Result<(), ClientError>> {
+    fn put(&self, record: Record) -> BoxFuture<'static, Result<Certainty, ClientError>> {
         let (sender, receiver) = oneshot::channel();
         let key = String::from_utf8_lossy(&record.key);
         let name = format!("{key}={}", String::from_utf8_lossy(&record.value));
@@ -45,8 +45,8 @@ impl Sink for Held {
 struct Willing;
 
 impl Sink for Willing {
-    fn put(&self, _: Record) -> BoxFuture<'static, Result<(), ClientError>> {
-        Box::pin(std::future::ready(Ok(())))
+    fn put(&self, _: Record) -> BoxFuture<'static, Result<Certainty, ClientError>> {
+        Box::pin(std::future::ready(Ok(Certainty::Once)))
     }
 }
 
@@ -116,8 +116,8 @@ async fn only_the_unbroken_run_of_acknowledged_records_counts() {
         tokio::pin!(run);
         settle!(run);
         assert_eq!(sink.names(), ["a=1", "b=2", "c=3"]);
-        sink.answer("c=3", Ok(()));
-        sink.answer("a=1", Ok(()));
+        sink.answer("c=3", Ok(Certainty::Once));
+        sink.answer("a=1", Ok(Certainty::Once));
         settle!(run);
         sink.answer("b=2", Err(unknown()));
         assert!(matches!(run.await, Stop::Refused { record: 2, .. }));
@@ -139,10 +139,10 @@ async fn a_key_that_is_being_written_waits() {
     tokio::pin!(run);
     settle!(run);
     assert_eq!(sink.names(), ["a=1"]);
-    sink.answer("a=1", Ok(()));
+    sink.answer("a=1", Ok(Certainty::Once));
     settle!(run);
     assert_eq!(sink.names(), ["a=2"]);
-    sink.answer("a=2", Ok(()));
+    sink.answer("a=2", Ok(Certainty::Once));
     assert!(matches!(run.await, Stop::End));
 }
 
@@ -163,4 +163,19 @@ async fn a_fault_of_the_input_comes_after_what_was_read_before() {
     let stop = pipeline.run(source("a\t1\nwrong\nb\t2\n")).await;
     assert!(matches!(stop, Stop::Input(ReadError::Line { line: 2, .. })));
     assert_eq!(pipeline.outcome().records, 1);
+}
+
+#[tokio::test]
+async fn a_key_in_doubt_is_not_written_again() {
+    let sink = Held::default();
+    let mut pipeline = Pipeline::new(&sink, 0, &|_| {});
+    {
+        let run = pipeline.run(source("a\t1\nb\t2\na\t3\n"));
+        tokio::pin!(run);
+        settle!(run);
+        sink.answer("a=1", Ok(Certainty::Perhaps));
+        sink.answer("b=2", Ok(Certainty::Once));
+        assert!(matches!(run.await, Stop::Doubtful { record: 3 }));
+    }
+    assert_eq!(pipeline.outcome().records, 2);
 }
