@@ -11,6 +11,9 @@
 //!       └─ reply ──▶ answered ───────────────── caller takes it or leaves ──────┘
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;

@@ -3,6 +3,9 @@
 //! A node whose network is gone does not close its connections; without this watch a caller would
 //! wait for the retransmission timeout of TCP, a quarter of an hour. Pure: time is handed in.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use tokio::time::Instant;

@@ -90,7 +90,13 @@ async fn limit_counts_over_all_pages() {
         }
         send_page(&mut peer, &asked, &["p3", "p2"], "one").await;
         let asked = peer.next().await;
-        assert!(asked.text.contains("limit: Some(1)"), "{}", asked.text);
+        for part in [
+            "Unbounded",
+            "limit: Some(1)",
+            "cursor: Some([111, 110, 101])",
+        ] {
+            assert!(asked.text.contains(part), "{part} in {}", asked.text);
+        }
         send_page(&mut peer, &asked, &["p1"], "two").await;
         peer
     };
