@@ -107,7 +107,10 @@ async fn accept(
     listener: &dyn Listener,
     permits: &Arc<Semaphore>,
 ) -> io::Result<(BoxStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
+    let permit = Arc::clone(permits)
+        .acquire_owned()
+        .await
+        .map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     Ok((stream, permit))
 }

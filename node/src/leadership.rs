@@ -46,8 +46,16 @@ struct State {
 
 impl Leadership {
     pub(crate) fn new(raft: Raft, clock: Arc<dyn Clock>, timing: Timing) -> Self {
-        let state = State { route: Route::Nowhere, nowhere_since: Some(clock.monotonic()) };
-        let leadership = Self { raft, clock, election_max: timing.election_max, state: Mutex::new(state) };
+        let state = State {
+            route: Route::Nowhere,
+            nowhere_since: Some(clock.monotonic()),
+        };
+        let leadership = Self {
+            raft,
+            clock,
+            election_max: timing.election_max,
+            state: Mutex::new(state),
+        };
         leadership.refresh();
         leadership
     }
@@ -61,12 +69,17 @@ impl Leadership {
     pub(crate) fn is_lost(&self) -> bool {
         let limit = self.election_max * LOST_AFTER_ELECTIONS;
         let now = self.clock.monotonic();
-        self.state().nowhere_since.is_some_and(|since| now.saturating_duration_since(since) > limit)
+        self.state()
+            .nowhere_since
+            .is_some_and(|since| now.saturating_duration_since(since) > limit)
     }
 
     /// Looks at Raft's status again.
     pub(crate) fn refresh(&self) {
-        let route = route_of(&self.raft.status(), self.election_max * SILENT_AFTER_ELECTIONS);
+        let route = route_of(
+            &self.raft.status(),
+            self.election_max * SILENT_AFTER_ELECTIONS,
+        );
         let now = self.clock.monotonic();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.nowhere_since = match route {
@@ -89,7 +102,9 @@ impl Leadership {
 fn route_of(status: &RaftStatus, silent_after: Duration) -> Route {
     let heard = status.leader_contact.is_some_and(|age| age <= silent_after);
     match status.leader {
-        Some(leader) if heard && leader == status.node && status.role == Role::Leader => Route::Here,
+        Some(leader) if heard && leader == status.node && status.role == Role::Leader => {
+            Route::Here
+        }
         Some(leader) if heard && leader != status.node => Route::Peer(leader),
         _ => Route::Nowhere,
     }

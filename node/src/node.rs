@@ -85,7 +85,10 @@ pub struct NodeLimits {
 
 impl Default for NodeLimits {
     fn default() -> Self {
-        Self { connection_count_max: 1_024, held_bytes_max: 256 << 20 }
+        Self {
+            connection_count_max: 1_024,
+            held_bytes_max: 256 << 20,
+        }
     }
 }
 
@@ -139,9 +142,18 @@ impl Node {
         let listeners = listen(&options, transport.as_ref()).await?;
         let addresses = listeners.addresses()?;
         let links = open_links(&options, &database, peer_tls, transport, &seams);
-        let proposer = Arc::new(Proposer::new(options.node, database.boot(), OutboxLimits::default()));
+        let proposer = Arc::new(Proposer::new(
+            options.node,
+            database.boot(),
+            OutboxLimits::default(),
+        ));
         let raft = Raft::start(
-            RaftOptions { node: options.node, cluster: options.cluster, group: GROUP, timing: options.timing },
+            RaftOptions {
+                node: options.node,
+                cluster: options.cluster,
+                group: GROUP,
+                timing: options.timing,
+            },
             RaftParts {
                 database: database.clone(),
                 seams: seams.clone(),
@@ -151,11 +163,21 @@ impl Node {
         )
         .await?;
         let packer = Packer::start(raft.clone(), database.clone());
-        let service = PeerService::new(raft.handler(), packer.clone(), Arc::clone(&seams.clock), GROUP);
-        let peers = PeerServer::start(listeners.peer, &links, Arc::new(service)).map_err(StartError::listen(Port::Peer, options.peer))?;
+        let service = PeerService::new(
+            raft.handler(),
+            packer.clone(),
+            Arc::clone(&seams.clock),
+            GROUP,
+        );
+        let peers = PeerServer::start(listeners.peer, &links, Arc::new(service))
+            .map_err(StartError::listen(Port::Peer, options.peer))?;
         bootstrap(&options, &raft).await?;
 
-        let leadership = Arc::new(Leadership::new(raft.clone(), Arc::clone(&seams.clock), options.timing));
+        let leadership = Arc::new(Leadership::new(
+            raft.clone(),
+            Arc::clone(&seams.clock),
+            options.timing,
+        ));
         let sender = tokio::spawn(sender::run(SenderParts {
             proposer: Arc::clone(&proposer),
             group: GROUP,
@@ -167,7 +189,12 @@ impl Node {
         let stopping = Arc::new(AtomicBool::new(false));
         let observer = Observer::new(&raft, &database, &links, Arc::clone(&seams.clock));
         observer.set_certificate_expiry(options.material.not_after());
-        let view = NodeView { raft: raft.clone(), links: links.clone(), cluster: options.cluster, stopping: Arc::clone(&stopping) };
+        let view = NodeView {
+            raft: raft.clone(),
+            links: links.clone(),
+            cluster: options.cluster,
+            stopping: Arc::clone(&stopping),
+        };
         let (stop_ports, stop) = watch::channel(false);
         let port = PortContext {
             node: options.node,
@@ -188,8 +215,15 @@ impl Node {
             stop,
         ));
         let (stop_http, stop) = watch::channel(false);
-        let readiness = Readiness::new(raft.clone(), Arc::clone(&leadership), Arc::clone(&stopping));
-        let http_port = tokio::spawn(crate::http::run(listeners.http, options.http_tls, observer, Arc::new(readiness), stop));
+        let readiness =
+            Readiness::new(raft.clone(), Arc::clone(&leadership), Arc::clone(&stopping));
+        let http_port = tokio::spawn(crate::http::run(
+            listeners.http,
+            options.http_tls,
+            observer,
+            Arc::new(readiness),
+            stop,
+        ));
         Ok(Self {
             addresses,
             database,
@@ -221,14 +255,21 @@ impl Node {
 }
 
 fn open_database(options: &NodeOptions, seams: &Seams) -> Result<Database, StartError> {
-    let database = Database::open(&options.directory, DatabaseOptions::default(), seams.clone())?;
+    let database = Database::open(
+        &options.directory,
+        DatabaseOptions::default(),
+        seams.clone(),
+    )?;
     database.raise_boot()?;
     Ok(database)
 }
 
 async fn listen(options: &NodeOptions, transport: &dyn Transport) -> Result<Listeners, StartError> {
     let open = async |port: Port, address: SocketAddr| {
-        transport.listen(address).await.map_err(StartError::listen(port, address))
+        transport
+            .listen(address)
+            .await
+            .map_err(StartError::listen(port, address))
     };
     Ok(Listeners {
         client: open(Port::Client, options.client).await?,
@@ -255,8 +296,18 @@ fn open_links(
     transport: Arc<dyn Transport>,
     seams: &Seams,
 ) -> PeerLinks {
-    let peer_options = PeerOptions { node: options.node, boot: database.boot(), limits: PeerLimits::default() };
-    let links = PeerLinks::start(peer_options, transport, tls, Arc::clone(&seams.clock), Arc::clone(&seams.rng));
+    let peer_options = PeerOptions {
+        node: options.node,
+        boot: database.boot(),
+        limits: PeerLimits::default(),
+    };
+    let links = PeerLinks::start(
+        peer_options,
+        transport,
+        tls,
+        Arc::clone(&seams.clock),
+        Arc::clone(&seams.rng),
+    );
     for (node, member) in &options.members {
         links.set_peer_address(*node, member.peer.clone());
     }

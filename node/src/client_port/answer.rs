@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::BytesMut;
 use kelp_raft::{CommandReply, ReplyStatus};
 use kelp_wire::{
-    HELLO_VERSION, HelloReply, LeaderHint, Response, ResponseFields, Revision, Status, encode_error, encode_response,
+    HELLO_VERSION, HelloReply, LeaderHint, Response, ResponseFields, Revision, Status,
+    encode_error, encode_response,
 };
 
 use super::PortContext;
@@ -27,11 +28,23 @@ pub(super) fn hello_reply(port: &PortContext) -> HelloReply {
 
 /// Appends a reply that is nothing but a value.
 pub(super) fn value(out: &mut BytesMut, mark: RequestMark, value: &[u8]) {
-    encode_response(out, &Response { value, ..Response::new(mark.id, mark.opcode, Status::Ok) });
+    encode_response(
+        out,
+        &Response {
+            value,
+            ..Response::new(mark.id, mark.opcode, Status::Ok)
+        },
+    );
 }
 
 /// Appends a refusal; where trying elsewhere or later helps, it says so.
-pub(super) fn refusal(out: &mut BytesMut, mark: RequestMark, status: Status, text: &str, port: &PortContext) {
+pub(super) fn refusal(
+    out: &mut BytesMut,
+    mark: RequestMark,
+    status: Status,
+    text: &str,
+    port: &PortContext,
+) {
     let mut fields = ResponseFields::default();
     let leader = port.view.leader();
     match status {
@@ -70,7 +83,13 @@ pub(super) fn write_outcome(
     refusal_of(out, mark, status, &text, port)
 }
 
-fn refusal_of(out: &mut BytesMut, mark: RequestMark, status: Status, text: &str, port: &PortContext) -> Status {
+fn refusal_of(
+    out: &mut BytesMut,
+    mark: RequestMark,
+    status: Status,
+    text: &str,
+    port: &PortContext,
+) -> Status {
     refusal(out, mark, status, text, port);
     status
 }
@@ -78,8 +97,14 @@ fn refusal_of(out: &mut BytesMut, mark: RequestMark, status: Status, text: &str,
 fn refusal_text(refusal: Refusal) -> (Status, String) {
     let (status, text) = match refusal {
         Refusal::NoLeader => (Status::NoLeader, "no leader"),
-        Refusal::Overloaded => (Status::Overloaded, "this node has too many writes without an answer; try again"),
-        Refusal::DeadlinePassed => (Status::Unavailable, "deadline passed before any leader took the write"),
+        Refusal::Overloaded => (
+            Status::Overloaded,
+            "this node has too many writes without an answer; try again",
+        ),
+        Refusal::DeadlinePassed => (
+            Status::Unavailable,
+            "deadline passed before any leader took the write",
+        ),
     };
     (status, text.to_owned())
 }
@@ -88,7 +113,14 @@ fn command_reply(out: &mut BytesMut, mark: RequestMark, reply: &CommandReply) ->
     let status = status_of(reply.status);
     if reply.status.is_refusal() {
         let text = String::from_utf8_lossy(&reply.value);
-        encode_error(out, mark.id, mark.opcode.to_byte(), status, &ResponseFields::default(), &text);
+        encode_error(
+            out,
+            mark.id,
+            mark.opcode.to_byte(),
+            status,
+            &ResponseFields::default(),
+            &text,
+        );
         return status;
     }
     let revision = Revision::new(reply.revision.get());
@@ -97,7 +129,11 @@ fn command_reply(out: &mut BytesMut, mark: RequestMark, reply: &CommandReply) ->
     } else {
         ResponseFields::with_revision(revision)
     };
-    let response = Response { fields, value: &reply.value, ..Response::new(mark.id, mark.opcode, status) };
+    let response = Response {
+        fields,
+        value: &reply.value,
+        ..Response::new(mark.id, mark.opcode, status)
+    };
     encode_response(out, &response);
     status
 }

@@ -21,11 +21,17 @@ pub(super) struct Share {
 
 impl Budget {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { held_bytes: Arc::default(), bytes_max }
+        Self {
+            held_bytes: Arc::default(),
+            bytes_max,
+        }
     }
 
     pub(super) fn share(&self) -> Share {
-        Share { budget: self.clone(), bytes: 0 }
+        Share {
+            budget: self.clone(),
+            bytes: 0,
+        }
     }
 
     /// True when no connection may take more.
@@ -37,9 +43,13 @@ impl Budget {
 impl Share {
     pub(super) fn set(&mut self, bytes: usize) {
         if bytes >= self.bytes {
-            self.budget.held_bytes.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+            self.budget
+                .held_bytes
+                .fetch_add(bytes - self.bytes, Ordering::Relaxed);
         } else {
-            self.budget.held_bytes.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.budget
+                .held_bytes
+                .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
         self.bytes = bytes;
     }

@@ -78,7 +78,11 @@ struct Connection {
 }
 
 /// Serves one connection until it ends; `stop` asks it to answer what is in flight and close.
-pub(super) async fn serve<S>(stream: S, port: Arc<PortContext>, mut stop: watch::Receiver<bool>) -> io::Result<End>
+pub(super) async fn serve<S>(
+    stream: S,
+    port: Arc<PortContext>,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<End>
 where
     S: AsyncRead + AsyncWrite,
 {
@@ -150,10 +154,22 @@ impl Connection {
     /// Hands every complete frame in the input to the session, as long as that accepts more.
     fn parse(&mut self) {
         let mut consumed = 0;
-        while self.ending.is_none() && self.session.accepts_input() && self.input.len() - consumed >= self.needed {
-            let limits = if self.session.is_greeted() { FrameLimits::FULL } else { FrameLimits::BEFORE_HELLO };
+        while self.ending.is_none()
+            && self.session.accepts_input()
+            && self.input.len() - consumed >= self.needed
+        {
+            let limits = if self.session.is_greeted() {
+                FrameLimits::FULL
+            } else {
+                FrameLimits::BEFORE_HELLO
+            };
             match decode_request(&self.input[consumed..], &limits) {
-                Ok(Decode::Frame { consumed: bytes, id, opcode, request }) => {
+                Ok(Decode::Frame {
+                    consumed: bytes,
+                    id,
+                    opcode,
+                    request,
+                }) => {
                     consumed += bytes;
                     self.needed = 0;
                     if self.session.request(id, opcode, bytes, request) == Flow::Close {
@@ -189,8 +205,15 @@ impl Connection {
             since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
         };
         if over(self.incomplete_since, FRAME_TIME_MAX) && self.ending.is_none() {
-            let fault = FrameFault::Incomplete { seconds_max: FRAME_TIME_MAX.as_secs() };
-            FrameError { id: RequestId::new(0), opcode: Opcode::UNKNOWN, fault }.encode(&mut self.session.output);
+            let fault = FrameFault::Incomplete {
+                seconds_max: FRAME_TIME_MAX.as_secs(),
+            };
+            FrameError {
+                id: RequestId::new(0),
+                opcode: Opcode::UNKNOWN,
+                fault,
+            }
+            .encode(&mut self.session.output);
             self.ending = Some(End::TooSlow);
         }
         if over(self.unsent_since, WRITE_STALL_MAX) {
@@ -226,7 +249,9 @@ impl Connection {
         }
         // What was asked before the end still gets its answer; deadlines bound the wait.
         let over = self.session.is_idle() || self.ending == Some(End::TooSlow);
-        self.ending.or(self.draining.then_some(End::Drained)).filter(|_| over)
+        self.ending
+            .or(self.draining.then_some(End::Drained))
+            .filter(|_| over)
     }
 }
 

@@ -36,13 +36,19 @@ impl Mailbox {
 
     /// Takes all letters, in order of arrival, by swapping them with an empty vector.
     pub(crate) fn take(&self, letters: &mut Vec<Letter>) {
-        debug_assert!(letters.is_empty(), "letters already taken must be handled first");
+        debug_assert!(
+            letters.is_empty(),
+            "letters already taken must be handled first"
+        );
         let mut waiting = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *waiting, letters);
     }
 
     fn post(&self, letter: Letter) {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
+        self.letters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(letter);
         self.arrived.notify_one();
     }
 }

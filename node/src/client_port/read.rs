@@ -11,7 +11,8 @@ use std::ops::Bound;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kelp_raft::{Record, ScanRange, StateError, StateView};
 use kelp_wire::{
-    Response, ResponseFields, Revision, SCAN_ENTRY_HEADER_BYTES, Scan, ScanBound, ScanEntry, Status, encode_response,
+    Response, ResponseFields, Revision, SCAN_ENTRY_HEADER_BYTES, Scan, ScanBound, ScanEntry,
+    Status, encode_response,
 };
 
 use super::session::RequestMark;
@@ -56,7 +57,12 @@ impl Read {
     ///
     /// # Errors
     /// The storage engine failed; nothing was appended.
-    pub(super) fn serve(&self, view: &StateView, mark: RequestMark, out: &mut BytesMut) -> Result<Status, StateError> {
+    pub(super) fn serve(
+        &self,
+        view: &StateView,
+        mark: RequestMark,
+        out: &mut BytesMut,
+    ) -> Result<Status, StateError> {
         match self {
             Self::Get { database, key } => Ok(get(view.get(*database, key)?.as_ref(), mark, out)),
             Self::Scan(job) => job.serve(view, mark, out),
@@ -70,7 +76,11 @@ fn get(record: Option<&Record>, mark: RequestMark, out: &mut BytesMut) -> Status
         return Status::NotFound;
     };
     let fields = ResponseFields::with_revision(Revision::new(record.revision.get()));
-    let found = Response { fields, value: &record.value, ..Response::new(mark.id, mark.opcode, Status::Ok) };
+    let found = Response {
+        fields,
+        value: &record.value,
+        ..Response::new(mark.id, mark.opcode, Status::Ok)
+    };
     encode_response(out, &found);
     Status::Ok
 }
@@ -81,9 +91,18 @@ impl ScanJob {
     /// # Errors
     /// What is wrong with the cursor or the bounds, in words for the client.
     pub(super) fn new(scan: &Scan<'_>) -> Result<Self, &'static str> {
-        let Bounds { start, end, prefix_bytes } = Bounds::of(scan)?;
+        let Bounds {
+            start,
+            end,
+            prefix_bytes,
+        } = Bounds::of(scan)?;
         Ok(Self {
-            range: ScanRange { database: scan.database, start, end, reverse: scan.reverse },
+            range: ScanRange {
+                database: scan.database,
+                start,
+                end,
+                reverse: scan.reverse,
+            },
             entry_count_max: scan.page_entries_max(),
             bytes_max: scan.page_bytes_max(),
             keys_only: scan.keys_only,
@@ -91,7 +110,12 @@ impl ScanJob {
         })
     }
 
-    fn serve(&self, view: &StateView, mark: RequestMark, out: &mut BytesMut) -> Result<Status, StateError> {
+    fn serve(
+        &self,
+        view: &StateView,
+        mark: RequestMark,
+        out: &mut BytesMut,
+    ) -> Result<Status, StateError> {
         let start = out.len();
         let served = self.stream(view, mark, out);
         if served.is_err() {
@@ -100,7 +124,12 @@ impl ScanJob {
         served.map(|()| Status::Ok)
     }
 
-    fn stream(&self, view: &StateView, mark: RequestMark, out: &mut BytesMut) -> Result<(), StateError> {
+    fn stream(
+        &self,
+        view: &StateView,
+        mark: RequestMark,
+        out: &mut BytesMut,
+    ) -> Result<(), StateError> {
         let mut frame = BytesMut::new();
         let mut last_key = Bytes::new();
         let (mut entry_count, mut bytes) = (0, 0);
@@ -112,9 +141,14 @@ impl ScanJob {
                 value: if self.keys_only { &[] } else { &record.value },
                 revision: Revision::new(record.revision.get()),
             };
-            let full = entry_count >= self.entry_count_max || bytes + entry.encoded_bytes() > self.bytes_max;
+            let full = entry_count >= self.entry_count_max
+                || bytes + entry.encoded_bytes() > self.bytes_max;
             if full && entry_count > 0 {
-                cursor = Cursor { prefix_bytes: self.prefix_bytes, last_key: &last_key }.encode();
+                cursor = Cursor {
+                    prefix_bytes: self.prefix_bytes,
+                    last_key: &last_key,
+                }
+                .encode();
                 break;
             }
             if !frame.is_empty() && frame.len() + entry.encoded_bytes() > FRAME_BYTES_TARGET {
@@ -150,7 +184,11 @@ struct Bounds {
 
 impl Bounds {
     fn of(scan: &Scan<'_>) -> Result<Self, &'static str> {
-        let mut bounds = Self { start: Bound::Unbounded, end: Bound::Unbounded, prefix_bytes: 0 };
+        let mut bounds = Self {
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+            prefix_bytes: 0,
+        };
         if !scan.start.is_empty() {
             bounds.start = Bound::Included(Bytes::copy_from_slice(scan.start));
         }
@@ -165,7 +203,8 @@ impl Bounds {
             ScanBound::Prefix(prefix) => bounds.narrow_to_prefix(scan.start, prefix)?,
         }
         if let Some(cursor) = scan.cursor {
-            let cursor = Cursor::decode(cursor).ok_or("the cursor is not one of this cluster's; start the scan again")?;
+            let cursor = Cursor::decode(cursor)
+                .ok_or("the cursor is not one of this cluster's; start the scan again")?;
             bounds.resume(scan, &cursor)?;
         }
         Ok(bounds)
@@ -226,7 +265,11 @@ impl<'a> Cursor<'a> {
         }
         let head = (bytes.get_u8(), bytes.get_u32(), bytes.get_u64());
         let prefix_bytes = bytes.get_u16();
-        let valid = head == (CURSOR_VERSION, GROUP, EPOCH) && usize::from(prefix_bytes) <= bytes.len();
-        valid.then_some(Self { prefix_bytes, last_key: bytes })
+        let valid =
+            head == (CURSOR_VERSION, GROUP, EPOCH) && usize::from(prefix_bytes) <= bytes.len();
+        valid.then_some(Self {
+            prefix_bytes,
+            last_key: bytes,
+        })
     }
 }

@@ -24,7 +24,8 @@ use bytes::{Bytes, BytesMut};
 use kelp_raft::{CommandHead, Operation, OperationRef, ReadError, StateView};
 use kelp_seams::Monotonic;
 use kelp_wire::{
-    Consistency, Hello, Opcode, Request, RequestError, RequestId, ResponseFields, Status, encode_error,
+    Consistency, Hello, Opcode, Request, RequestError, RequestId, ResponseFields, Status,
+    encode_error,
 };
 use slab::Slab;
 
@@ -34,9 +35,6 @@ use super::mailbox::{Letter, Mailbox};
 use super::read::{Read, ScanJob};
 use crate::proposer::outbox::{ConnectionOrder, WriteOutcome};
 use crate::proposer::{Ticket, Waiter};
-
-#[cfg(test)]
-mod tests;
 
 /// Requests in flight on one connection; far more than keeps two cores busy, and few enough that a
 /// connection's bookkeeping stays under a megabyte.
@@ -163,18 +161,38 @@ impl Session {
             Err(error) => {
                 let text = error.to_string();
                 self.port.metrics.refused(error.status());
-                encode_error(&mut self.output, id, opcode, error.status(), &ResponseFields::default(), &text);
-                return if self.greeted { Flow::Continue } else { Flow::Close };
+                encode_error(
+                    &mut self.output,
+                    id,
+                    opcode,
+                    error.status(),
+                    &ResponseFields::default(),
+                    &text,
+                );
+                return if self.greeted {
+                    Flow::Continue
+                } else {
+                    Flow::Close
+                };
             }
         };
         let started = self.port.clock.monotonic();
-        let mark = RequestMark { id, opcode: request.opcode(), started, bytes };
+        let mark = RequestMark {
+            id,
+            opcode: request.opcode(),
+            started,
+            bytes,
+        };
         self.in_flight_bytes += bytes;
         if let Request::Hello(hello) = request {
             return self.hello(mark, &hello);
         }
         if !self.greeted {
-            self.refuse(mark, Status::BadRequest, "the first frame must be hello (opcode 0x08)");
+            self.refuse(
+                mark,
+                Status::BadRequest,
+                "the first frame must be hello (opcode 0x08)",
+            );
             return Flow::Close;
         }
         self.dispatch(mark, request);
@@ -184,15 +202,31 @@ impl Session {
     fn dispatch(&mut self, mark: RequestMark, request: Request<'_>) {
         match request {
             Request::Echo { value } => self.answer(mark, value),
-            Request::Put { database, key, value, options } => {
+            Request::Put {
+                database,
+                key,
+                value,
+                options,
+            } => {
                 let operation = OperationRef::Put { key, value };
                 self.write(mark, database, operation, &options);
             }
-            Request::Delete { database, key, options } => {
+            Request::Delete {
+                database,
+                key,
+                options,
+            } => {
                 self.write(mark, database, OperationRef::Delete { key }, &options);
             }
-            Request::Get { database, key, options } => {
-                let read = Read::Get { database, key: Bytes::copy_from_slice(key) };
+            Request::Get {
+                database,
+                key,
+                options,
+            } => {
+                let read = Read::Get {
+                    database,
+                    key: Bytes::copy_from_slice(key),
+                };
                 self.read(mark, read, options);
             }
             Request::Scan(scan) => match ScanJob::new(&scan) {
@@ -246,7 +280,12 @@ impl Session {
         while self.waiting.is_empty() && self.running.is_empty() {
             match self.held.pop_front() {
                 Some(Held::Write(write)) => {
-                    self.submit(write.mark, write.database, write.operation.borrow(), write.deadline);
+                    self.submit(
+                        write.mark,
+                        write.database,
+                        write.operation.borrow(),
+                        write.deadline,
+                    );
                 }
                 Some(Held::Read(job)) => self.place(job),
                 None => break,
@@ -269,10 +308,16 @@ impl Session {
     pub(crate) fn end_round(&mut self, result: Result<StateView, ReadError>) {
         let jobs = std::mem::take(&mut self.running);
         match result {
-            Ok(view) => self.ready.extend(jobs.into_iter().map(|job| (job, view.clone()))),
+            Ok(view) => self
+                .ready
+                .extend(jobs.into_iter().map(|job| (job, view.clone()))),
             Err(ReadError::Stopped) => {
                 for job in jobs {
-                    self.refuse(job.mark, Status::Unavailable, "this node is stopping, try another");
+                    self.refuse(
+                        job.mark,
+                        Status::Unavailable,
+                        "this node is stopping, try another",
+                    );
                 }
             }
             Err(_) if self.port.leadership.is_lost() => {
@@ -315,16 +360,27 @@ impl Session {
     fn hello(&mut self, mark: RequestMark, hello: &Hello<'_>) -> Flow {
         let reply = answer::hello_reply(&self.port);
         if !hello.version_matches() {
-            self.refuse(mark, Status::Unsupported, "no common protocol version; this node speaks 1");
+            self.refuse(
+                mark,
+                Status::Unsupported,
+                "no common protocol version; this node speaks 1",
+            );
             return Flow::Close;
         }
-        if hello.cluster.is_some_and(|cluster| cluster != reply.cluster) {
+        if hello
+            .cluster
+            .is_some_and(|cluster| cluster != reply.cluster)
+        {
             let text = format!("this node belongs to cluster {}", reply.cluster);
             self.refuse(mark, Status::WrongCluster, &text);
             return Flow::Close;
         }
         if !hello.user.is_empty() {
-            self.refuse(mark, Status::Refused, "this cluster has no users; connect without a login");
+            self.refuse(
+                mark,
+                Status::Refused,
+                "this cluster has no users; connect without a login",
+            );
             return Flow::Close;
         }
         self.greeted = true;
@@ -340,17 +396,30 @@ impl Session {
         options: &kelp_wire::WriteOptions,
     ) {
         if options.session.is_some() {
-            self.refuse(mark, Status::Unsupported, "client sessions are not supported yet");
+            self.refuse(
+                mark,
+                Status::Unsupported,
+                "client sessions are not supported yet",
+            );
             return;
         }
         if self.port.is_over_budget() {
-            self.refuse(mark, Status::Overloaded, "this node holds too many bytes of requests");
+            self.refuse(
+                mark,
+                Status::Overloaded,
+                "this node holds too many bytes of requests",
+            );
             return;
         }
         let deadline = mark.started + deadline_of(options.deadline);
         if self.holds_writes() {
             let operation = own(&operation);
-            self.held.push_back(Held::Write(Write { mark, database, operation, deadline }));
+            self.held.push_back(Held::Write(Write {
+                mark,
+                database,
+                operation,
+                deadline,
+            }));
         } else {
             self.submit(mark, database, operation, deadline);
         }
@@ -358,15 +427,28 @@ impl Session {
 
     fn read(&mut self, mark: RequestMark, read: Read, options: kelp_wire::ReadOptions) {
         if options.consistency != Consistency::Linearizable {
-            self.refuse(mark, Status::Unsupported, "stale reads are not supported yet");
+            self.refuse(
+                mark,
+                Status::Unsupported,
+                "stale reads are not supported yet",
+            );
             return;
         }
         if self.port.is_over_budget() {
-            self.refuse(mark, Status::Overloaded, "this node holds too many bytes of requests");
+            self.refuse(
+                mark,
+                Status::Overloaded,
+                "this node holds too many bytes of requests",
+            );
             return;
         }
         let deadline = mark.started + deadline_of(options.deadline);
-        let job = ReadJob { mark, read, deadline, answered: false };
+        let job = ReadJob {
+            mark,
+            read,
+            deadline,
+            answered: false,
+        };
         if self.held.is_empty() {
             self.place(job);
         } else {
@@ -378,7 +460,13 @@ impl Session {
         !self.held.is_empty() || !self.waiting.is_empty() || !self.running.is_empty()
     }
 
-    fn submit(&mut self, mark: RequestMark, database: u8, operation: OperationRef<'_>, deadline: Monotonic) {
+    fn submit(
+        &mut self,
+        mark: RequestMark,
+        database: u8,
+        operation: OperationRef<'_>,
+        deadline: Monotonic,
+    ) {
         if self.port.leadership.is_lost() {
             let text = self.port.view.no_leader_text();
             self.refuse(mark, Status::NoLeader, &text);
@@ -387,10 +475,13 @@ impl Session {
         let token = self.writes.insert(mark);
         let ticket = self.ticket(token);
         let head = CommandHead::new(operation.opcode(), database);
-        let written = self.port.proposer.write(&mut self.order, deadline, ticket, |buffer| {
-            head.encode_into(operation.body_bytes(), buffer);
-            operation.encode_body_into(buffer);
-        });
+        let written = self
+            .port
+            .proposer
+            .write(&mut self.order, deadline, ticket, |buffer| {
+                head.encode_into(operation.body_bytes(), buffer);
+                operation.encode_body_into(buffer);
+            });
         if let Err(refusal) = written {
             self.writes.remove(token);
             let outcome = WriteOutcome::NotExecuted(refusal);
@@ -417,7 +508,11 @@ impl Session {
             Ok(status) => self.finished(job.mark, status),
             Err(error) => {
                 tracing::error!(%error, "a read failed in the storage engine");
-                self.refuse(job.mark, Status::Unavailable, "this node cannot read its storage; try another node");
+                self.refuse(
+                    job.mark,
+                    Status::Unavailable,
+                    "this node cannot read its storage; try another node",
+                );
             }
         }
     }
@@ -439,13 +534,22 @@ impl Session {
 
     fn finished(&mut self, mark: RequestMark, status: Status) {
         self.in_flight_bytes -= mark.bytes;
-        let elapsed = self.port.clock.monotonic().saturating_duration_since(mark.started);
-        self.port.metrics.request_finished(mark.opcode, status, elapsed);
+        let elapsed = self
+            .port
+            .clock
+            .monotonic()
+            .saturating_duration_since(mark.started);
+        self.port
+            .metrics
+            .request_finished(mark.opcode, status, elapsed);
     }
 
     fn ticket(&self, token: usize) -> Ticket {
         let token = u32::try_from(token).expect("requests in flight are bounded");
-        Ticket { waiter: Arc::clone(&self.mailbox) as Arc<dyn Waiter>, token }
+        Ticket {
+            waiter: Arc::clone(&self.mailbox) as Arc<dyn Waiter>,
+            token,
+        }
     }
 
     fn in_flight_count(&self) -> usize {
@@ -468,10 +572,13 @@ fn keep(job: &ReadJob, now: Monotonic, late: &mut Vec<RequestMark>) -> bool {
 
 fn own(operation: &OperationRef<'_>) -> Operation {
     match *operation {
-        OperationRef::Put { key, value } => {
-            Operation::Put { key: Bytes::copy_from_slice(key), value: Bytes::copy_from_slice(value) }
-        }
-        OperationRef::Delete { key } => Operation::Delete { key: Bytes::copy_from_slice(key) },
+        OperationRef::Put { key, value } => Operation::Put {
+            key: Bytes::copy_from_slice(key),
+            value: Bytes::copy_from_slice(value),
+        },
+        OperationRef::Delete { key } => Operation::Delete {
+            key: Bytes::copy_from_slice(key),
+        },
         _ => unreachable!("the session makes no other operation"),
     }
 }

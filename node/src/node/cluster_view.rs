@@ -23,9 +23,14 @@ pub(super) struct NodeView {
 impl NodeView {
     fn is_missing(&self, status: &RaftStatus, node: NodeId) -> bool {
         node != status.node
-            && self.links.health().into_iter().find(|peer| peer.node == node).is_none_or(|peer| {
-                !peer.connected || peer.last_heard.is_none_or(|age| age > MISSING_AFTER)
-            })
+            && self
+                .links
+                .health()
+                .into_iter()
+                .find(|peer| peer.node == node)
+                .is_none_or(|peer| {
+                    !peer.connected || peer.last_heard.is_none_or(|age| age > MISSING_AFTER)
+                })
     }
 }
 
@@ -39,7 +44,11 @@ impl ClusterView for NodeView {
 
     fn no_leader_text(&self) -> String {
         let status = self.raft.status();
-        let voters: Vec<(&NodeId, &Member)> = status.members.iter().filter(|(_, member)| member.voter).collect();
+        let voters: Vec<(&NodeId, &Member)> = status
+            .members
+            .iter()
+            .filter(|(_, member)| member.voter)
+            .collect();
         if voters.is_empty() {
             return "no leader: this node has not joined a cluster yet".to_owned();
         }
@@ -64,14 +73,19 @@ impl ClusterView for NodeView {
         let status = self.raft.status();
         let view = self.raft.state().view();
         let applied = view.applied().ok().flatten();
-        let chain_hash = view.chain_hash().map(|hash| hash.to_string()).unwrap_or_default();
+        let chain_hash = view
+            .chain_hash()
+            .map(|hash| hash.to_string())
+            .unwrap_or_default();
         let report = StatusReport {
             cluster_id: self.cluster.to_string(),
             node: status.node.get(),
             role: reported_role(status.role),
             term: status.term.get(),
             leader: status.leader.map(NodeId::get),
-            leader_contact_ms: status.leader_contact.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            leader_contact_ms: status
+                .leader_contact
+                .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             last_log: status.last_log.map(kelp_raft::LogIndex::get),
             committed: status.committed.map(kelp_raft::LogIndex::get),
             applied: applied.map(kelp_raft::LogIndex::get),

@@ -65,6 +65,10 @@ pub enum StartError {
 impl StartError {
     /// Names the port of a listening error.
     pub(super) fn listen(port: Port, address: SocketAddr) -> impl Fn(io::Error) -> Self {
-        move |source| Self::Listen { port, address, source }
+        move |source| Self::Listen {
+            port,
+            address,
+            source,
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use kelp_raft::{GroupId, HandleError, NODE_KIND_FIRST, NodeId, PeerClass, PeerHandler, PeerRequest};
+use kelp_raft::{
+    GroupId, HandleError, NODE_KIND_FIRST, NodeId, PeerClass, PeerHandler, PeerRequest,
+};
 use kelp_seams::Clock;
 
 use crate::proposer::forward;
@@ -20,8 +22,18 @@ pub(super) struct PeerService {
 }
 
 impl PeerService {
-    pub(super) fn new(raft: Arc<dyn PeerHandler>, packer: Packer, clock: Arc<dyn Clock>, group: GroupId) -> Self {
-        Self { raft, packer, clock, group }
+    pub(super) fn new(
+        raft: Arc<dyn PeerHandler>,
+        packer: Packer,
+        clock: Arc<dyn Clock>,
+        group: GroupId,
+    ) -> Self {
+        Self {
+            raft,
+            packer,
+            clock,
+            group,
+        }
     }
 
     /// Queues the sub-batch before it returns, so that a link's order is kept.
@@ -31,10 +43,13 @@ impl PeerService {
         request: &PeerRequest,
     ) -> Result<BoxFuture<'static, Result<Bytes, HandleError>>, HandleError> {
         if request.group != self.group {
-            return Err(HandleError::Malformed(format!("group {} is not here", request.group)));
+            return Err(HandleError::Malformed(format!(
+                "group {} is not here",
+                request.group
+            )));
         }
-        let sub_batch =
-            forward::decode_request(from, &request.body).map_err(|error| HandleError::Malformed(error.to_string()))?;
+        let sub_batch = forward::decode_request(from, &request.body)
+            .map_err(|error| HandleError::Malformed(error.to_string()))?;
         let answer = self.packer.hand_over(sub_batch);
         let clock = Arc::clone(&self.clock);
         Ok(async move { Ok(forward::encode_reply(clock.wall(), &answer.await)) }.boxed())

@@ -20,7 +20,12 @@ pub(super) struct Readiness {
 impl Readiness {
     pub(super) fn new(raft: Raft, leadership: Arc<Leadership>, stopping: Arc<AtomicBool>) -> Self {
         let committed_at_start = raft.status().committed;
-        Self { raft, leadership, stopping, committed_at_start }
+        Self {
+            raft,
+            leadership,
+            stopping,
+            committed_at_start,
+        }
     }
 }
 
@@ -32,7 +37,9 @@ impl ReadinessSource for Readiness {
             Route::Here => Some("this node leads".to_owned()),
             Route::Peer(leader) => Some(format!("node {leader} leads")),
         };
-        let index = |index: Option<LogIndex>| index.map_or("none".to_owned(), |index| index.get().to_string());
+        let index = |index: Option<LogIndex>| {
+            index.map_or("none".to_owned(), |index| index.get().to_string())
+        };
         vec![
             ReadinessCheck {
                 name: "leader",

@@ -13,13 +13,19 @@ impl Node {
     pub async fn stop(self, grace: Duration) {
         self.stopping.store(true, Ordering::Relaxed);
         let half = grace / 2;
-        if tokio::time::timeout(half, hand_over(&self.raft)).await.is_err() {
+        if tokio::time::timeout(half, hand_over(&self.raft))
+            .await
+            .is_err()
+        {
             tracing::warn!("leadership was not handed over in time; the others will elect");
         }
         self.stop_ports.send_replace(true);
         let mut client_port = self.client_port;
         if tokio::time::timeout(half, &mut client_port).await.is_err() {
-            tracing::warn!(?half, "clients still wait for answers; closing their connections");
+            tracing::warn!(
+                ?half,
+                "clients still wait for answers; closing their connections"
+            );
             client_port.abort();
         }
         self.sender.abort();
@@ -41,8 +47,12 @@ async fn hand_over(raft: &kelp_raft::Raft) {
     if status.role != Role::Leader {
         return;
     }
-    let mut voters: Vec<_> =
-        status.members.iter().filter(|(node, member)| member.voter && **node != status.node).map(|(node, _)| *node).collect();
+    let mut voters: Vec<_> = status
+        .members
+        .iter()
+        .filter(|(node, member)| member.voter && **node != status.node)
+        .map(|(node, _)| *node)
+        .collect();
     voters.sort_by_key(|node| std::cmp::Reverse(status.replication.get(node).copied().flatten()));
     for voter in voters {
         match raft.transfer_leader(voter).await {

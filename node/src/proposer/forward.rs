@@ -5,7 +5,10 @@
 //! there.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use kelp_raft::{EnvelopeError, GroupId, LogIndex, NODE_KIND_FIRST, NodeId, PeerReply, PeerRequest, SubBatch, SubBatchOutcome};
+use kelp_raft::{
+    EnvelopeError, GroupId, LogIndex, NODE_KIND_FIRST, NodeId, PeerReply, PeerRequest, SubBatch,
+    SubBatchOutcome,
+};
 use kelp_seams::WallMillis;
 
 use super::packer::{HandOverError, HandOverResult};
@@ -36,7 +39,12 @@ pub(crate) enum ForwardError {
 }
 
 pub(crate) fn encode_request(group: GroupId, sub_batch: &SubBatch) -> Bytes {
-    PeerRequest { kind: FORWARD, group, body: sub_batch.encode() }.encode()
+    PeerRequest {
+        kind: FORWARD,
+        group,
+        body: sub_batch.encode(),
+    }
+    .encode()
 }
 
 /// Decodes the body of a forward request and checks that it speaks for its sender only.
@@ -64,7 +72,12 @@ pub(crate) fn encode_reply(wall: WallMillis, result: &HandOverResult) -> Bytes {
         Err(HandOverError::Overloaded) => body.put_u8(OVERLOADED),
         Err(HandOverError::Unknown) => body.put_u8(UNKNOWN),
     }
-    PeerReply { kind: FORWARD, wall, body: body.freeze() }.encode()
+    PeerReply {
+        kind: FORWARD,
+        wall,
+        body: body.freeze(),
+    }
+    .encode()
 }
 
 /// Decodes a reply; the inner result is the leader's answer.
@@ -73,14 +86,23 @@ pub(crate) fn decode_reply(reply: Bytes) -> Result<HandOverResult, ForwardError>
     if kind != FORWARD {
         return Err(ForwardError::Malformed("the reply is of another kind"));
     }
-    let result = match body.try_get_u8().map_err(|_| ForwardError::Malformed("the reply is empty"))? {
+    let result = match body
+        .try_get_u8()
+        .map_err(|_| ForwardError::Malformed("the reply is empty"))?
+    {
         OUTCOME => {
-            let index = body.try_get_u64().map_err(|_| ForwardError::Malformed("the outcome has no index"))?;
+            let index = body
+                .try_get_u64()
+                .map_err(|_| ForwardError::Malformed("the outcome has no index"))?;
             return Ok(Ok((SubBatchOutcome::decode(&body)?, LogIndex::new(index))));
         }
         NOT_LEADER => {
-            let leader = body.try_get_u16().map_err(|_| ForwardError::Malformed("the refusal names no leader"))?;
-            Err(HandOverError::NotLeader { leader: (leader != NO_NODE).then(|| NodeId::new(leader)) })
+            let leader = body
+                .try_get_u16()
+                .map_err(|_| ForwardError::Malformed("the refusal names no leader"))?;
+            Err(HandOverError::NotLeader {
+                leader: (leader != NO_NODE).then(|| NodeId::new(leader)),
+            })
         }
         OVERLOADED => Err(HandOverError::Overloaded),
         UNKNOWN => Err(HandOverError::Unknown),

@@ -19,7 +19,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::BytesMut;
-use kelp_raft::{BatchNumber, Boot, CommandReply, LogIndex, NodeId, SubBatch, SubBatchId, SubBatchOutcome};
+use kelp_raft::{
+    BatchNumber, Boot, CommandReply, LogIndex, NodeId, SubBatch, SubBatchId, SubBatchOutcome,
+};
 use kelp_seams::Monotonic;
 
 #[cfg(test)]
@@ -60,7 +62,10 @@ impl Default for OutboxLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     /// Executed in the entry at `index`, with this reply.
-    Done { reply: CommandReply, index: LogIndex },
+    Done {
+        reply: CommandReply,
+        index: LogIndex,
+    },
     /// Executed, but the reply is no longer known.
     Executed,
     /// Surely not executed, now or later.
@@ -153,7 +158,12 @@ pub(crate) struct Outbox<W, R> {
 
 impl<W> Batch<W> {
     fn new() -> Self {
-        Self { commands: BytesMut::new(), pending: Vec::new(), command_count: 0, deadline_first: None }
+        Self {
+            commands: BytesMut::new(),
+            pending: Vec::new(),
+            command_count: 0,
+            deadline_first: None,
+        }
     }
 }
 
@@ -185,11 +195,15 @@ impl<W, R> Outbox<W, R> {
         waiter: W,
         encode: impl FnOnce(&mut BytesMut),
     ) -> Result<(), W> {
-        let cut = order.last_ride.is_some_and(|ride| ride.get() >= self.next_batch);
+        let cut = order
+            .last_ride
+            .is_some_and(|ride| ride.get() >= self.next_batch);
         if cut || self.open_is_full() {
             self.close_open();
         }
-        if self.bytes >= self.limits.bytes_max || self.closed.len() >= self.limits.sub_batch_count_max {
+        if self.bytes >= self.limits.bytes_max
+            || self.closed.len() >= self.limits.sub_batch_count_max
+        {
             return Err(waiter);
         }
         let before = self.open.commands.len();
@@ -198,7 +212,11 @@ impl<W, R> Outbox<W, R> {
         self.bytes += command_end - before;
         self.open.command_count += 1;
         self.open.deadline_first = earliest(self.open.deadline_first, deadline);
-        self.open.pending.push(Pending { waiter: Some(waiter), deadline, command_end });
+        self.open.pending.push(Pending {
+            waiter: Some(waiter),
+            deadline,
+            command_end,
+        });
         order.last_write = Some(BatchNumber::new(self.next_batch));
         Ok(())
     }
@@ -224,15 +242,24 @@ impl<W, R> Outbox<W, R> {
         if self.sent == self.closed.len() && self.sent < self.limits.sent_before_collecting {
             self.close_open();
         }
-        let closed = self.closed.iter_mut().skip(self.sent).find(|closed| !closed.answered);
+        let closed = self
+            .closed
+            .iter_mut()
+            .skip(self.sent)
+            .find(|closed| !closed.answered);
         let Some(closed) = closed else {
             self.sent = self.closed.len();
             return None;
         };
         closed.uncertain_count += 1;
         let sub_batch = closed.sub_batch.clone();
-        self.sent = self.position(sub_batch.id.batch).map_or(self.closed.len(), |at| at + 1);
-        Some(Attempt { sub_batch, generation: self.generation })
+        self.sent = self
+            .position(sub_batch.id.batch)
+            .map_or(self.closed.len(), |at| at + 1);
+        Some(Attempt {
+            sub_batch,
+            generation: self.generation,
+        })
     }
 
     /// Takes the answer that the state machine gave for one hand-over.
@@ -246,7 +273,9 @@ impl<W, R> Outbox<W, R> {
         index: LogIndex,
     ) -> Result<Told<W>, Fenced> {
         let replies = match outcome {
-            SubBatchOutcome::Executed(replies) | SubBatchOutcome::ExecutedEarlier(replies) => Some(replies),
+            SubBatchOutcome::Executed(replies) | SubBatchOutcome::ExecutedEarlier(replies) => {
+                Some(replies)
+            }
             SubBatchOutcome::ExecutedForgotten => None,
             SubBatchOutcome::Gap { .. } => {
                 self.attempt_failed(attempt, AttemptFailure::NotExecuted);
@@ -267,7 +296,10 @@ impl<W, R> Outbox<W, R> {
             .into_iter()
             .filter_map(|pending| {
                 let reply = replies.as_mut().and_then(Iterator::next);
-                let outcome = reply.map_or(WriteOutcome::Executed, |reply| WriteOutcome::Done { reply, index });
+                let outcome = reply.map_or(WriteOutcome::Executed, |reply| WriteOutcome::Done {
+                    reply,
+                    index,
+                });
                 pending.waiter.map(|waiter| (waiter, outcome))
             })
             .collect();
@@ -309,8 +341,17 @@ impl<W, R> Outbox<W, R> {
                 continue;
             }
             if at < unsent_from {
-                for pending in closed.pending.iter_mut().filter(|pending| pending.deadline <= now) {
-                    told.extend(pending.waiter.take().map(|waiter| (waiter, WriteOutcome::Unknown)));
+                for pending in closed
+                    .pending
+                    .iter_mut()
+                    .filter(|pending| pending.deadline <= now)
+                {
+                    told.extend(
+                        pending
+                            .waiter
+                            .take()
+                            .map(|waiter| (waiter, WriteOutcome::Unknown)),
+                    );
                 }
             } else {
                 let mut batch = Batch {
@@ -346,7 +387,12 @@ impl<W, R> Outbox<W, R> {
         self.bytes -= open.commands.len();
         pending.extend(open.pending);
         self.sent = self.sent.min(self.closed.len());
-        let riders = self.riders.split_off(&self.next_batch).into_values().flatten().collect();
+        let riders = self
+            .riders
+            .split_off(&self.next_batch)
+            .into_values()
+            .flatten()
+            .collect();
         let told = pending
             .into_iter()
             .filter_map(|pending| Some((pending.waiter?, WriteOutcome::NotExecuted(refusal))))
@@ -374,10 +420,22 @@ impl<W, R> Outbox<W, R> {
         let open = std::mem::replace(&mut self.open, Batch::new());
         let batch = self.next_batch;
         self.next_batch += 1;
-        let floor = self.closed.front().map_or(BatchNumber::new(batch), |oldest| oldest.sub_batch.id.batch);
-        let id = SubBatchId { node: self.node, boot: self.boot, batch: BatchNumber::new(batch) };
+        let floor = self
+            .closed
+            .front()
+            .map_or(BatchNumber::new(batch), |oldest| oldest.sub_batch.id.batch);
+        let id = SubBatchId {
+            node: self.node,
+            boot: self.boot,
+            batch: BatchNumber::new(batch),
+        };
         self.closed.push_back(Closed {
-            sub_batch: SubBatch { id, floor, command_count: open.command_count, commands: open.commands.freeze() },
+            sub_batch: SubBatch {
+                id,
+                floor,
+                command_count: open.command_count,
+                commands: open.commands.freeze(),
+            },
             pending: open.pending,
             deadline_first: open.deadline_first,
             uncertain_count: 0,
@@ -393,7 +451,10 @@ impl<W, R> Outbox<W, R> {
 
     /// Start of the tail of `closed` of which no copy may exist anywhere.
     fn unsent_from(&self) -> usize {
-        let sent = self.closed.iter().rposition(|closed| closed.answered || closed.uncertain_count > 0);
+        let sent = self
+            .closed
+            .iter()
+            .rposition(|closed| closed.answered || closed.uncertain_count > 0);
         sent.map_or(0, |at| at + 1)
     }
 
@@ -401,7 +462,8 @@ impl<W, R> Outbox<W, R> {
         if batch.get() >= self.next_batch {
             return true;
         }
-        self.position(batch).is_some_and(|at| at >= self.unsent_from())
+        self.position(batch)
+            .is_some_and(|at| at >= self.unsent_from())
     }
 
     fn drop_answered(&mut self) {
@@ -437,7 +499,11 @@ impl<W> Batch<W> {
 }
 
 fn first_deadline<W>(pending: &[Pending<W>]) -> Option<Monotonic> {
-    pending.iter().filter(|pending| pending.waiter.is_some()).map(|pending| pending.deadline).min()
+    pending
+        .iter()
+        .filter(|pending| pending.waiter.is_some())
+        .map(|pending| pending.deadline)
+        .min()
 }
 
 fn earliest(first: Option<Monotonic>, other: Monotonic) -> Option<Monotonic> {

@@ -8,7 +8,9 @@
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use kelp_raft::{EntryBuilder, EntryOutcome, LogIndex, NodeId, ProposeError, Raft, SubBatch, SubBatchOutcome};
+use kelp_raft::{
+    EntryBuilder, EntryOutcome, LogIndex, NodeId, ProposeError, Raft, SubBatch, SubBatchOutcome,
+};
 use kelp_storage::Database;
 use tokio::sync::{mpsc, oneshot};
 
@@ -56,7 +58,10 @@ impl Packer {
     }
 
     /// Queues the sub-batch before it returns, so that the order of calls is the order of entries.
-    pub(crate) fn hand_over(&self, sub_batch: SubBatch) -> impl Future<Output = HandOverResult> + Send + 'static {
+    pub(crate) fn hand_over(
+        &self,
+        sub_batch: SubBatch,
+    ) -> impl Future<Output = HandOverResult> + Send + 'static {
         let (answer, receiver) = oneshot::channel();
         let queued = self.queue.try_send(HandOver { sub_batch, answer });
         async move {
@@ -99,7 +104,9 @@ async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>
                 carried = Some(hand_over);
                 break;
             }
-            entry.push(hand_over.sub_batch).expect("it was just found to fit");
+            entry
+                .push(hand_over.sub_batch)
+                .expect("it was just found to fit");
             answers.push(hand_over.answer);
             next = queue.try_recv().ok();
         }
@@ -133,7 +140,9 @@ async fn propose(
 }
 
 fn answer_each(outcome: EntryOutcome, answers: Vec<oneshot::Sender<HandOverResult>>) {
-    let EntryOutcome { index, sub_batches, .. } = outcome;
+    let EntryOutcome {
+        index, sub_batches, ..
+    } = outcome;
     // A receiver that is gone belongs to a link that broke: the sub-batch comes again.
     for (answer, sub_batch) in answers.into_iter().zip(sub_batches) {
         let _ = answer.send(Ok((sub_batch, index)));

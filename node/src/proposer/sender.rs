@@ -53,7 +53,12 @@ struct Sender {
 /// Runs until the node stops or is fenced.
 pub(crate) async fn run(parts: SenderParts) {
     let route = parts.leadership.route();
-    let mut sender = Sender { parts, route, retry_at: None, under_way: FuturesUnordered::new() };
+    let mut sender = Sender {
+        parts,
+        route,
+        retry_at: None,
+        under_way: FuturesUnordered::new(),
+    };
     let mut leader_changes = sender.parts.leadership.changes();
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -91,7 +96,10 @@ impl Sender {
             }
             Route::Peer(leader) => {
                 let request = forward::encode_request(self.parts.group, &attempt.sub_batch);
-                let reply = self.parts.bus.call(leader, PeerClass::Forward, request, HAND_OVER_DEADLINE);
+                let reply =
+                    self.parts
+                        .bus
+                        .call(leader, PeerClass::Forward, request, HAND_OVER_DEADLINE);
                 Box::pin(async move {
                     let result = match reply.await {
                         Ok(reply) => forward::decode_reply(reply).unwrap_or_else(|error| {
@@ -117,7 +125,9 @@ impl Sender {
                 }
                 return;
             }
-            Err(HandOverError::NotLeader { .. } | HandOverError::Overloaded) => AttemptFailure::NotExecuted,
+            Err(HandOverError::NotLeader { .. } | HandOverError::Overloaded) => {
+                AttemptFailure::NotExecuted
+            }
             Err(HandOverError::Unknown) => AttemptFailure::Unknown,
         };
         self.parts.proposer.lock().attempt_failed(attempt, failure);
@@ -151,5 +161,12 @@ impl Sender {
 }
 
 fn unreachable_route(attempt: Attempt) -> HandOver {
-    Box::pin(async move { (attempt, Err(HandOverError::NotLeader { leader: None::<NodeId> })) })
+    Box::pin(async move {
+        (
+            attempt,
+            Err(HandOverError::NotLeader {
+                leader: None::<NodeId>,
+            }),
+        )
+    })
 }

@@ -16,11 +16,19 @@ fn at(millis: u64) -> Monotonic {
 }
 
 fn push(outbox: &mut TestOutbox, order: &mut ConnectionOrder, name: &'static str) {
-    outbox.push(order, at(1_000), name, |buffer| buffer.put_slice(name.as_bytes())).expect("there is room");
+    outbox
+        .push(order, at(1_000), name, |buffer| {
+            buffer.put_slice(name.as_bytes())
+        })
+        .expect("there is room");
 }
 
 fn reply(revision: u64) -> CommandReply {
-    CommandReply { status: ReplyStatus::Ok, revision: Revision::new(revision), value: bytes::Bytes::new() }
+    CommandReply {
+        status: ReplyStatus::Ok,
+        revision: Revision::new(revision),
+        value: bytes::Bytes::new(),
+    }
 }
 
 fn executed(count: u64) -> SubBatchOutcome {
@@ -44,9 +52,17 @@ fn commands_queued_together_share_a_sub_batch() {
     assert_eq!(&attempt.sub_batch.commands[..], b"ab");
     assert!(outbox.next_to_send().is_none());
 
-    let told = outbox.answered(&attempt, executed(2), LogIndex::new(9)).expect("not fenced");
+    let told = outbox
+        .answered(&attempt, executed(2), LogIndex::new(9))
+        .expect("not fenced");
     assert_eq!(names(&told), ["a", "b"]);
-    assert_eq!(told[1].1, WriteOutcome::Done { reply: reply(1), index: LogIndex::new(9) });
+    assert_eq!(
+        told[1].1,
+        WriteOutcome::Done {
+            reply: reply(1),
+            index: LogIndex::new(9)
+        }
+    );
     assert!(outbox.is_empty());
 }
 
@@ -63,7 +79,9 @@ fn the_open_sub_batch_collects_while_enough_are_under_way() {
     push(&mut outbox, &mut order, "e");
     assert!(outbox.next_to_send().is_none());
 
-    outbox.answered(&attempts[0], executed(1), LogIndex::new(1)).expect("not fenced");
+    outbox
+        .answered(&attempts[0], executed(1), LogIndex::new(1))
+        .expect("not fenced");
     let next = outbox.next_to_send().expect("one was answered");
     assert_eq!(next.sub_batch.command_count, 2);
     assert_eq!(next.sub_batch.floor, BatchNumber::new(2));
@@ -81,10 +99,14 @@ fn a_broken_route_sends_everything_again_unchanged_and_in_order() {
     outbox.attempt_failed(&first, AttemptFailure::Unknown);
     outbox.attempt_failed(&second, AttemptFailure::Unknown);
 
-    let again: Vec<_> = std::iter::from_fn(|| outbox.next_to_send()).map(|attempt| attempt.sub_batch).collect();
+    let again: Vec<_> = std::iter::from_fn(|| outbox.next_to_send())
+        .map(|attempt| attempt.sub_batch)
+        .collect();
     assert_eq!(again, [first.sub_batch.clone(), second.sub_batch]);
 
-    let told = outbox.answered(&first, executed(1), LogIndex::new(4)).expect("not fenced");
+    let told = outbox
+        .answered(&first, executed(1), LogIndex::new(4))
+        .expect("not fenced");
     assert_eq!(names(&told), ["a"], "an answer to an older copy is as good");
 }
 
@@ -97,9 +119,18 @@ fn a_gap_sends_again_from_the_oldest_unanswered() {
     push(&mut outbox, &mut order, "b");
     let second = outbox.next_to_send().expect("waits");
 
-    let gap = SubBatchOutcome::Gap { expected: BatchNumber::new(1) };
-    assert!(outbox.answered(&second, gap, LogIndex::new(3)).expect("not fenced").is_empty());
-    let batches: Vec<_> = std::iter::from_fn(|| outbox.next_to_send()).map(|attempt| attempt.sub_batch.id.batch).collect();
+    let gap = SubBatchOutcome::Gap {
+        expected: BatchNumber::new(1),
+    };
+    assert!(
+        outbox
+            .answered(&second, gap, LogIndex::new(3))
+            .expect("not fenced")
+            .is_empty()
+    );
+    let batches: Vec<_> = std::iter::from_fn(|| outbox.next_to_send())
+        .map(|attempt| attempt.sub_batch.id.batch)
+        .collect();
     assert_eq!(batches, [BatchNumber::new(1), BatchNumber::new(2)]);
 }
 
@@ -113,7 +144,12 @@ fn a_deadline_after_the_hand_over_is_unknown_and_the_sub_batch_stays() {
     assert_eq!(outbox.expire(at(1_001)), [("a", WriteOutcome::Unknown)]);
     assert!(outbox.expire(at(1_002)).is_empty());
     assert!(!outbox.is_empty());
-    assert!(outbox.answered(&attempt, executed(1), LogIndex::new(1)).expect("not fenced").is_empty());
+    assert!(
+        outbox
+            .answered(&attempt, executed(1), LogIndex::new(1))
+            .expect("not fenced")
+            .is_empty()
+    );
     assert!(outbox.is_empty());
 }
 
@@ -122,12 +158,20 @@ fn a_deadline_before_the_hand_over_removes_the_command() {
     let mut outbox = outbox();
     let mut order = ConnectionOrder::default();
     push(&mut outbox, &mut order, "late");
-    outbox.push(&mut order, at(9_000), "b", |buffer| buffer.put_slice(b"b")).expect("there is room");
+    outbox
+        .push(&mut order, at(9_000), "b", |buffer| buffer.put_slice(b"b"))
+        .expect("there is room");
 
     let refused = WriteOutcome::NotExecuted(Refusal::DeadlinePassed);
     assert_eq!(outbox.expire(at(1_000)), [("late", refused)]);
     let attempt = outbox.next_to_send().expect("b waits");
-    assert_eq!((attempt.sub_batch.command_count, &attempt.sub_batch.commands[..]), (1, &b"b"[..]));
+    assert_eq!(
+        (
+            attempt.sub_batch.command_count,
+            &attempt.sub_batch.commands[..]
+        ),
+        (1, &b"b"[..])
+    );
 }
 
 #[test]
@@ -135,7 +179,9 @@ fn a_deadline_in_a_refused_hand_over_removes_the_command() {
     let mut outbox = outbox();
     let mut order = ConnectionOrder::default();
     push(&mut outbox, &mut order, "late");
-    outbox.push(&mut order, at(9_000), "b", |buffer| buffer.put_slice(b"b")).expect("there is room");
+    outbox
+        .push(&mut order, at(9_000), "b", |buffer| buffer.put_slice(b"b"))
+        .expect("there is room");
     let refused = outbox.next_to_send().expect("waits");
     outbox.attempt_failed(&refused, AttemptFailure::NotExecuted);
 
@@ -154,19 +200,30 @@ fn without_a_leader_only_what_nobody_was_handed_is_refused() {
     let sent = outbox.next_to_send().expect("waits");
     outbox.attempt_failed(&sent, AttemptFailure::Unknown);
     push(&mut outbox, &mut order, "unsent");
-    outbox.ride(&mut order, "rider").expect("the write is unsent");
+    outbox
+        .ride(&mut order, "rider")
+        .expect("the write is unsent");
 
     let (told, riders) = outbox.refuse_unsent(Refusal::NoLeader);
-    assert_eq!(told, [("unsent", WriteOutcome::NotExecuted(Refusal::NoLeader))]);
+    assert_eq!(
+        told,
+        [("unsent", WriteOutcome::NotExecuted(Refusal::NoLeader))]
+    );
     assert_eq!(riders, ["rider"]);
-    assert_eq!(outbox.next_to_send().expect("sent is re-sent").sub_batch, sent.sub_batch);
+    assert_eq!(
+        outbox.next_to_send().expect("sent is re-sent").sub_batch,
+        sent.sub_batch
+    );
 }
 
 #[test]
 fn a_read_rides_on_its_connections_last_unsent_write_only() {
     let mut outbox = outbox();
     let (mut order, mut stranger) = (ConnectionOrder::default(), ConnectionOrder::default());
-    assert_eq!(outbox.ride(&mut order, "before any write"), Err("before any write"));
+    assert_eq!(
+        outbox.ride(&mut order, "before any write"),
+        Err("before any write")
+    );
     push(&mut outbox, &mut order, "w1");
     assert_eq!(outbox.ride(&mut stranger, "stranger"), Err("stranger"));
     outbox.ride(&mut order, "r1").expect("w1 is unsent");
@@ -182,14 +239,22 @@ fn a_read_rides_on_its_connections_last_unsent_write_only() {
 
 #[test]
 fn a_full_window_refuses_and_opens_again() {
-    let limits = OutboxLimits { bytes_max: 2, ..OutboxLimits::default() };
+    let limits = OutboxLimits {
+        bytes_max: 2,
+        ..OutboxLimits::default()
+    };
     let mut outbox: TestOutbox = Outbox::new(NodeId::new(1), Boot::new(1), limits);
     let mut order = ConnectionOrder::default();
     push(&mut outbox, &mut order, "ab");
-    assert_eq!(outbox.push(&mut order, at(1), "c", |buffer| buffer.put_slice(b"c")), Err("c"));
+    assert_eq!(
+        outbox.push(&mut order, at(1), "c", |buffer| buffer.put_slice(b"c")),
+        Err("c")
+    );
 
     let attempt = outbox.next_to_send().expect("waits");
-    outbox.answered(&attempt, executed(1), LogIndex::new(1)).expect("not fenced");
+    outbox
+        .answered(&attempt, executed(1), LogIndex::new(1))
+        .expect("not fenced");
     push(&mut outbox, &mut order, "c");
 }
 
@@ -198,7 +263,10 @@ fn a_newer_boot_fences_the_process() {
     let mut outbox = outbox();
     push(&mut outbox, &mut ConnectionOrder::default(), "a");
     let attempt = outbox.next_to_send().expect("waits");
-    assert_eq!(outbox.answered(&attempt, SubBatchOutcome::StaleBoot, LogIndex::new(1)), Err(Fenced));
+    assert_eq!(
+        outbox.answered(&attempt, SubBatchOutcome::StaleBoot, LogIndex::new(1)),
+        Err(Fenced)
+    );
 }
 
 #[test]
@@ -207,6 +275,10 @@ fn a_sub_batch_answered_without_results_was_executed() {
     push(&mut outbox, &mut ConnectionOrder::default(), "a");
     let attempt = outbox.next_to_send().expect("waits");
     outbox.rewind();
-    let told = outbox.answered(&attempt, SubBatchOutcome::ExecutedForgotten, LogIndex::new(1));
+    let told = outbox.answered(
+        &attempt,
+        SubBatchOutcome::ExecutedForgotten,
+        LogIndex::new(1),
+    );
     assert_eq!(told, Ok(vec![("a", WriteOutcome::Executed)]));
 }
