@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 const FILE_HEADER_BYTES: u64 = 64;
 const FRAME_HEADER_BYTES: u64 = 40;
@@ -19,19 +19,27 @@ const ALIGNMENT: u64 = 8;
 /// # Errors
 /// When the directory holds no log with a frame in it.
 pub(super) fn append(data_directory: &Path) -> Result<()> {
-    let path = newest_log(data_directory)?;
-    let file = File::options().read(true).write(true).open(&path)?;
+    // The newest file may be one that was made ahead of its use.
+    for path in logs_newest_first(data_directory)? {
+        let file = File::options().read(true).write(true).open(path)?;
+        if let Some((start, bytes)) = last_frame(&file) {
+            let half = (bytes / 2).max(FRAME_HEADER_BYTES / 2);
+            let mut tail = vec![0; usize::try_from(half)?];
+            file.read_exact_at(&mut tail, start)?;
+            return Ok(file.write_all_at(&tail, start + bytes)?);
+        }
+    }
+    bail!("no log in {} has a frame", data_directory.display())
+}
+
+/// Where the last frame of a file starts and how long it is.
+fn last_frame(file: &File) -> Option<(u64, u64)> {
     let (mut last, mut end) = (None, FILE_HEADER_BYTES);
-    while let Some(bytes) = frame_bytes(&file, end) {
+    while let Some(bytes) = frame_bytes(file, end) {
         last = Some((end, bytes));
         end += bytes;
     }
-    let (start, bytes) = last.with_context(|| format!("{} has no frame", path.display()))?;
-    let half = (bytes / 2).max(FRAME_HEADER_BYTES / 2);
-    let mut tail = vec![0; usize::try_from(half)?];
-    file.read_exact_at(&mut tail, start)?;
-    file.write_all_at(&tail, end)?;
-    Ok(())
+    last
 }
 
 /// The whole length of the frame at `offset`, if there is one.
@@ -48,8 +56,8 @@ fn frame_bytes(file: &File, offset: u64) -> Option<u64> {
         .then_some(FRAME_HEADER_BYTES + body)
 }
 
-/// The log with the highest number: names sort by number.
-fn newest_log(data_directory: &Path) -> Result<PathBuf> {
+/// The files of the log; their names sort by number.
+fn logs_newest_first(data_directory: &Path) -> Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(data_directory).context("data directory")? {
         let path = entry?.path();
@@ -57,7 +65,7 @@ fn newest_log(data_directory: &Path) -> Result<PathBuf> {
             logs.push(path);
         }
     }
-    logs.into_iter()
-        .max()
-        .with_context(|| format!("no log in {}", data_directory.display()))
+    logs.sort();
+    logs.reverse();
+    Ok(logs)
 }
