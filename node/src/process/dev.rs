@@ -24,6 +24,8 @@ const READY_DEADLINE: Duration = Duration::from_mins(1);
 pub(crate) const NODES_MAX: u16 = 9;
 /// The base port when none is asked for.
 pub(crate) const BASE_PORT: u16 = 4800;
+/// How often free ports are looked for anew when another program took one in the meantime.
+const FREE_PORT_ATTEMPTS: u32 = 4;
 /// The name in the client certificate.
 const CLIENT_NAME: &str = "dev";
 
@@ -72,11 +74,62 @@ async fn run_in(
             ),
         )
     })?;
-    let cluster =
-        match ClusterFile::read(layout.root()).map_err(|error| broken(layout.root(), &error))? {
-            Some(cluster) => resume(cluster, options)?,
-            None => create(layout, options)?,
-        };
+    let existing =
+        ClusterFile::read(layout.root()).map_err(|error| broken(layout.root(), &error))?;
+    if let Some(cluster) = existing {
+        return supervise(layout, options, resume(cluster, options)?, signals)
+            .await
+            .map_err(|refusal| refusal.failure);
+    }
+    let mut attempts_left = if options.base_port == Some(0) {
+        FREE_PORT_ATTEMPTS
+    } else {
+        1
+    };
+    loop {
+        let cluster = create(layout, options)?;
+        let count = cluster.nodes.len();
+        attempts_left -= 1;
+        match supervise(layout, options, cluster, signals).await {
+            Ok(exit) => return Ok(exit),
+            Err(refusal) if refusal.port_taken && attempts_left > 0 => forget(layout, count)?,
+            Err(refusal) => return Err(refusal.failure),
+        }
+    }
+}
+
+/// Removes a cluster that never served, so that it can be made anew on other ports.
+fn forget(layout: &Layout, count: usize) -> Result<(), Failure> {
+    let remove =
+        |path: PathBuf| files::remove_directory(&path).map_err(|error| broken(&path, &error));
+    for id in (1..).take(count) {
+        remove(layout.node(id))?;
+    }
+    files::remove(&layout.root().join(CLUSTER_FILE)).map_err(|error| broken(layout.root(), &error))
+}
+
+/// Why a cluster did not serve to its end.
+struct Refusal {
+    failure: Failure,
+    port_taken: bool,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            port_taken: false,
+        }
+    }
+}
+
+/// Starts the nodes, says that they are ready, obeys until a signal comes, and ends them.
+async fn supervise(
+    layout: &Layout,
+    options: &DevOptions,
+    cluster: ClusterFile,
+    signals: &mut Signals,
+) -> Result<Exit, Refusal> {
     let processes = cluster
         .nodes
         .iter()
@@ -88,9 +141,14 @@ async fn run_in(
         Ok(Started::Ready { leader }) => match announce(supervisor.cluster(), layout, leader) {
             Ok(()) => supervisor.run(signals).await,
             Err(failure) => Err(failure),
-        },
+        }
+        .map_err(Refusal::from),
         Ok(Started::Ended(exit)) => Ok(exit),
-        Err(failure) => Err(failure),
+        Ok(Started::PortTaken(failure)) => Err(Refusal {
+            failure,
+            port_taken: true,
+        }),
+        Err(failure) => Err(failure.into()),
     };
     let stopped = supervisor.stop_all(signals).await;
     stopped.map_err(|error| broken(layout.root(), &error))?;

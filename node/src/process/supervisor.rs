@@ -147,7 +147,13 @@ impl Supervisor {
                 leader = &mut ready => return Ok(Started::Ready { leader }),
                 event = signals.next() => match event {
                     Event::End(exit) => return Ok(Started::Ended(exit)),
-                    Event::Child => self.first_refusal().map_or(Ok(()), Err)?,
+                    Event::Child => match self.first_refusal() {
+                        None => {}
+                        Some(failure) if failure.exit == Exit::Unavailable => {
+                            return Ok(Started::PortTaken(failure));
+                        }
+                        Some(failure) => return Err(failure),
+                    },
                     Event::Control => {}
                 },
                 () = sleep_until(deadline_at) => return Err(Failure::new(
@@ -325,6 +331,8 @@ pub(crate) enum Started {
     },
     /// A signal came first.
     Ended(Exit),
+    /// Another program took a port in the moment before a node would have.
+    PortTaken(Failure),
 }
 
 fn start(node: &mut Supervised) -> io::Result<()> {
