@@ -54,30 +54,30 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure(load: &Load) -> Result<(), Box<dyn Error>> {
     let clock = Arc::new(SystemClock::new());
     let keyspace = keyspace(clock.clone())?;
-    let mut applier = EntryApplier::load(&keyspace.view())?;
+    let mut entries = EntryApplier::load(&keyspace.view())?;
     let rng = SeededRng::new(1);
     let [mut build, mut apply, mut write] = [Duration::ZERO; 3];
     for number in 0..u64::from(load.entry_count) {
         let started = clock.monotonic();
         let payload = payload(load, number, &rng)?;
-        let built = clock.monotonic();
+        let build_end = clock.monotonic();
         let mut batch = IndexedBatch::new();
         let position = LogPosition {
             index: LogIndex::new(number),
             term: EntryTerm { term: 1, leader: 1 },
         };
-        applier.apply(position, &payload, &keyspace.view(), &mut batch)?;
-        let applied = clock.monotonic();
+        entries.apply(position, &payload, &keyspace.view(), &mut batch)?;
+        let apply_end = clock.monotonic();
         keyspace.write(batch.into_batch())?;
-        let written = clock.monotonic();
-        build += built.saturating_duration_since(started);
-        apply += applied.saturating_duration_since(built);
-        write += written.saturating_duration_since(applied);
+        let write_end = clock.monotonic();
+        build += build_end.saturating_duration_since(started);
+        apply += apply_end.saturating_duration_since(build_end);
+        write += write_end.saturating_duration_since(apply_end);
     }
     let commands = u128::from(load.entry_count) * u128::from(load.commands_per_entry);
     let [build, apply, write] = [build, apply, write].map(|part| part.as_nanos() / commands);
     println!(
-        "{} per entry, {} B values, delete every {}: build {build} ns, apply {apply} ns, write {write} ns",
+        "{} per entry, {} B values, delete every {}: build {build}, apply {apply}, write {write} ns",
         load.commands_per_entry, load.value_bytes, load.delete_every
     );
     Ok(())
