@@ -18,11 +18,9 @@ const LOST_AFTER_ELECTIONS: u32 = 3;
 /// A leader that has not been heard of for this many election timeouts is no longer sent to.
 const SILENT_AFTER_ELECTIONS: u32 = 2;
 
-/// Where this node's sub-batches go.
+/// Where this node's sub-batches go, if there is a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// No leader is known.
-    Nowhere,
     /// This node leads.
     Here,
     /// That peer leads.
@@ -39,7 +37,7 @@ pub(crate) struct Leadership {
 
 #[derive(Clone, Copy)]
 struct State {
-    route: Route,
+    route: Option<Route>,
     /// Since when there is no route.
     nowhere_since: Option<Monotonic>,
 }
@@ -47,7 +45,7 @@ struct State {
 impl Leadership {
     pub(crate) fn new(raft: Raft, clock: Arc<dyn Clock>, timing: Timing) -> Self {
         let state = State {
-            route: Route::Nowhere,
+            route: None,
             nowhere_since: Some(clock.monotonic()),
         };
         let leadership = Self {
@@ -61,7 +59,7 @@ impl Leadership {
     }
 
     /// The route as of the last look.
-    pub(crate) fn route(&self) -> Route {
+    pub(crate) fn route(&self) -> Option<Route> {
         self.state().route
     }
 
@@ -83,8 +81,8 @@ impl Leadership {
         let now = self.clock.monotonic();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.nowhere_since = match route {
-            Route::Nowhere => state.nowhere_since.or(Some(now)),
-            Route::Here | Route::Peer(_) => None,
+            None => state.nowhere_since.or(Some(now)),
+            Some(_) => None,
         };
         state.route = route;
     }
@@ -99,13 +97,13 @@ impl Leadership {
     }
 }
 
-fn route_of(status: &RaftStatus, silent_after: Duration) -> Route {
+fn route_of(status: &RaftStatus, silent_after: Duration) -> Option<Route> {
     let heard = status.leader_contact.is_some_and(|age| age <= silent_after);
     match status.leader {
         Some(leader) if heard && leader == status.node && status.role == Role::Leader => {
-            Route::Here
+            Some(Route::Here)
         }
-        Some(leader) if heard && leader != status.node => Route::Peer(leader),
-        _ => Route::Nowhere,
+        Some(leader) if heard && leader != status.node => Some(Route::Peer(leader)),
+        _ => None,
     }
 }

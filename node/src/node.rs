@@ -119,10 +119,69 @@ pub struct Node {
     sender: JoinHandle<()>,
 }
 
-struct Listeners {
+/// What runs before clients are let in.
+struct Core {
+    addresses: NodeAddresses,
+    database: Database,
+    links: PeerLinks,
+    raft: Raft,
+    proposer: Arc<Proposer>,
+    packer: Packer,
+    peers: PeerServer,
     client: Box<dyn Listener>,
-    peer: Box<dyn Listener>,
     http: Box<dyn Listener>,
+}
+
+impl Core {
+    async fn start(
+        options: &NodeOptions,
+        seams: &Seams,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, StartError> {
+        let peer_tls = PeerTls::new(&options.material, options.cluster, options.node)?;
+        let database = open_database(options, seams)?;
+        let client = listen(Port::Client, options.client, transport.as_ref()).await?;
+        let peer = listen(Port::Peer, options.peer, transport.as_ref()).await?;
+        let http = listen(Port::Http, options.http, transport.as_ref()).await?;
+        let address = |listener: &dyn Listener| listener.local_addr().map_err(StartError::Socket);
+        let addresses = NodeAddresses {
+            client: address(client.as_ref())?,
+            peer: address(peer.as_ref())?,
+            http: address(http.as_ref())?,
+        };
+        let links = open_links(options, &database, peer_tls, transport, seams);
+        let limits = OutboxLimits::default();
+        let proposer = Arc::new(Proposer::new(options.node, database.boot(), limits));
+        let raft_options = RaftOptions {
+            node: options.node,
+            cluster: options.cluster,
+            group: GROUP,
+            timing: options.timing,
+        };
+        let parts = RaftParts {
+            database: database.clone(),
+            seams: seams.clone(),
+            bus: Arc::new(links.clone()),
+            observer: Arc::clone(&proposer) as Arc<dyn kelp_raft::ApplyObserver>,
+        };
+        let raft = Raft::start(raft_options, parts).await?;
+        let packer = Packer::start(raft.clone(), database.clone());
+        let clock = Arc::clone(&seams.clock);
+        let service = PeerService::new(raft.handler(), packer.clone(), clock, GROUP);
+        let peers = PeerServer::start(peer, &links, Arc::new(service))
+            .map_err(StartError::listen(Port::Peer, options.peer))?;
+        Ok(Self {
+            addresses,
+            database,
+            links,
+            raft,
+            proposer,
+            packer,
+            peers,
+            client,
+            http,
+        })
+    }
 }
 
 impl Node {
@@ -137,57 +196,33 @@ impl Node {
         seams: Seams,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, StartError> {
-        let peer_tls = PeerTls::new(&options.material, options.cluster, options.node)?;
-        let database = open_database(&options, &seams)?;
-        let listeners = listen(&options, transport.as_ref()).await?;
-        let addresses = listeners.addresses()?;
-        let links = open_links(&options, &database, peer_tls, transport, &seams);
-        let proposer = Arc::new(Proposer::new(
-            options.node,
-            database.boot(),
-            OutboxLimits::default(),
-        ));
-        let raft = Raft::start(
-            RaftOptions {
-                node: options.node,
-                cluster: options.cluster,
-                group: GROUP,
-                timing: options.timing,
-            },
-            RaftParts {
-                database: database.clone(),
-                seams: seams.clone(),
-                bus: Arc::new(links.clone()),
-                observer: Arc::clone(&proposer) as Arc<dyn kelp_raft::ApplyObserver>,
-            },
-        )
-        .await?;
-        let packer = Packer::start(raft.clone(), database.clone());
-        let service = PeerService::new(
-            raft.handler(),
-            packer.clone(),
-            Arc::clone(&seams.clock),
-            GROUP,
-        );
-        let peers = PeerServer::start(listeners.peer, &links, Arc::new(service))
-            .map_err(StartError::listen(Port::Peer, options.peer))?;
-        bootstrap(&options, &raft).await?;
-
+        let core = Core::start(&options, &seams, transport).await?;
+        bootstrap(&options, &core.raft).await?;
+        let addresses = core.addresses;
+        let Core {
+            database,
+            links,
+            raft,
+            proposer,
+            packer,
+            ..
+        } = &core;
+        let clock = &seams.clock;
         let leadership = Arc::new(Leadership::new(
             raft.clone(),
-            Arc::clone(&seams.clock),
+            Arc::clone(clock),
             options.timing,
         ));
         let sender = tokio::spawn(sender::run(SenderParts {
-            proposer: Arc::clone(&proposer),
+            proposer: Arc::clone(proposer),
             group: GROUP,
             bus: Arc::new(links.clone()),
-            packer,
+            packer: packer.clone(),
             leadership: Arc::clone(&leadership),
-            clock: Arc::clone(&seams.clock),
+            clock: Arc::clone(clock),
         }));
         let stopping = Arc::new(AtomicBool::new(false));
-        let observer = Observer::new(&raft, &database, &links, Arc::clone(&seams.clock));
+        let observer = Observer::new(raft, database, links, Arc::clone(clock));
         observer.set_certificate_expiry(options.material.not_after());
         let view = NodeView {
             raft: raft.clone(),
@@ -195,47 +230,47 @@ impl Node {
             cluster: options.cluster,
             stopping: Arc::clone(&stopping),
         };
-        let (stop_ports, stop) = watch::channel(false);
         let port = PortContext {
             node: options.node,
             cluster: options.cluster,
-            proposer: Arc::clone(&proposer),
+            proposer: Arc::clone(proposer),
             raft: raft.clone(),
             leadership: Arc::clone(&leadership),
             view: Arc::new(view) as Arc<dyn ClusterView>,
-            clock: Arc::clone(&seams.clock),
+            clock: Arc::clone(clock),
             metrics: observer.requests(),
             budget: Budget::new(options.limits.held_bytes_max),
         };
-        let client_port = tokio::spawn(client_port::run(
-            listeners.client,
+        let readiness = Readiness::new(raft.clone(), leadership, Arc::clone(&stopping));
+        let (stop_ports, stop) = watch::channel(false);
+        let count_max = options.limits.connection_count_max;
+        let client = client_port::run(
+            core.client,
             options.client_tls,
             Arc::new(port),
-            options.limits.connection_count_max,
+            count_max,
             stop,
-        ));
+        );
         let (stop_http, stop) = watch::channel(false);
-        let readiness =
-            Readiness::new(raft.clone(), Arc::clone(&leadership), Arc::clone(&stopping));
-        let http_port = tokio::spawn(crate::http::run(
-            listeners.http,
+        let http = crate::http::run(
+            core.http,
             options.http_tls,
             observer,
             Arc::new(readiness),
             stop,
-        ));
+        );
         Ok(Self {
             addresses,
-            database,
-            raft,
-            links,
-            peers,
-            proposer,
+            database: core.database,
+            raft: core.raft,
+            links: core.links,
+            peers: core.peers,
+            proposer: core.proposer,
             stopping,
             stop_ports,
             stop_http,
-            client_port,
-            http_port,
+            client_port: tokio::spawn(client),
+            http_port: tokio::spawn(http),
             sender,
         })
     }
@@ -264,29 +299,15 @@ fn open_database(options: &NodeOptions, seams: &Seams) -> Result<Database, Start
     Ok(database)
 }
 
-async fn listen(options: &NodeOptions, transport: &dyn Transport) -> Result<Listeners, StartError> {
-    let open = async |port: Port, address: SocketAddr| {
-        transport
-            .listen(address)
-            .await
-            .map_err(StartError::listen(port, address))
-    };
-    Ok(Listeners {
-        client: open(Port::Client, options.client).await?,
-        peer: open(Port::Peer, options.peer).await?,
-        http: open(Port::Http, options.http).await?,
-    })
-}
-
-impl Listeners {
-    fn addresses(&self) -> Result<NodeAddresses, StartError> {
-        let address = |listener: &dyn Listener| listener.local_addr().map_err(StartError::Socket);
-        Ok(NodeAddresses {
-            client: address(self.client.as_ref())?,
-            peer: address(self.peer.as_ref())?,
-            http: address(self.http.as_ref())?,
-        })
-    }
+async fn listen(
+    port: Port,
+    address: SocketAddr,
+    transport: &dyn Transport,
+) -> Result<Box<dyn Listener>, StartError> {
+    transport
+        .listen(address)
+        .await
+        .map_err(StartError::listen(port, address))
 }
 
 fn open_links(

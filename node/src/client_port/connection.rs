@@ -99,12 +99,12 @@ where
             round = Some(start_round(&connection.port));
         }
         share.set(connection.held_bytes());
-        let (reads, writes) = (connection.wants_input(), connection.wants_output());
+        let (may_read, may_write) = (connection.wants_input(), connection.wants_output());
         let Connection { session, input, .. } = &mut connection;
         let event = tokio::select! {
             () = session.mailbox.arrived() => Event::Letters,
-            sent = send(&mut writer, &mut session.output), if writes => Event::Sent { flush_due: sent? },
-            received = receive(&mut reader, input), if reads => Event::Received { bytes: received? },
+            sent = send(&mut writer, &mut session.output), if may_write => Event::Sent { flush_due: sent? },
+            received = receive(&mut reader, input), if may_read => Event::Received { bytes: received? },
             result = poll_round(&mut round), if round.is_some() => Event::RoundEnded(result),
             _ = tick.tick() => Event::Tick,
             Ok(()) = stop.changed() => Event::StopAsked,

@@ -16,23 +16,21 @@
 //! The session knows no socket: the connection feeds it frames, letters and rounds, and sends
 //! what stands in `output`.
 
+mod request;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use kelp_raft::{CommandHead, Operation, OperationRef, ReadError, StateView};
 use kelp_seams::Monotonic;
-use kelp_wire::{
-    Consistency, Hello, Opcode, Request, RequestError, RequestId, ResponseFields, Status,
-    encode_error,
-};
+use kelp_wire::{Opcode, RequestId, Status};
 use slab::Slab;
 
 use super::PortContext;
 use super::answer;
 use super::mailbox::{Letter, Mailbox};
-use super::read::{Read, ScanJob};
+use super::read::Read;
 use crate::proposer::outbox::{ConnectionOrder, WriteOutcome};
 use crate::proposer::{Ticket, Waiter};
 
@@ -45,12 +43,6 @@ const IN_FLIGHT_BYTES_MAX: usize = 32 << 20;
 
 /// With this much unsent output the connection produces no more until its client reads.
 const OUTPUT_HIGH_WATER: usize = 1 << 20;
-
-/// Deadline of a request that names none.
-const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
-
-/// Longest deadline a request can ask for, so that nothing waits for ever.
-const DEADLINE_MAX: Duration = Duration::from_secs(60);
 
 /// Whether the connection goes on after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,99 +138,6 @@ impl Session {
     /// Bytes that the session holds for requests in flight and unsent output.
     pub(crate) fn held_bytes(&self) -> usize {
         self.in_flight_bytes + self.output.len()
-    }
-
-    /// Takes one well-framed request of `bytes` length.
-    pub(crate) fn request(
-        &mut self,
-        id: RequestId,
-        opcode: u8,
-        bytes: usize,
-        request: Result<Request<'_>, RequestError>,
-    ) -> Flow {
-        let request = match request {
-            Ok(request) => request,
-            Err(error) => {
-                let text = error.to_string();
-                self.port.metrics.refused(error.status());
-                encode_error(
-                    &mut self.output,
-                    id,
-                    opcode,
-                    error.status(),
-                    &ResponseFields::default(),
-                    &text,
-                );
-                return if self.greeted {
-                    Flow::Continue
-                } else {
-                    Flow::Close
-                };
-            }
-        };
-        let started = self.port.clock.monotonic();
-        let mark = RequestMark {
-            id,
-            opcode: request.opcode(),
-            started,
-            bytes,
-        };
-        self.in_flight_bytes += bytes;
-        if let Request::Hello(hello) = request {
-            return self.hello(mark, &hello);
-        }
-        if !self.greeted {
-            self.refuse(
-                mark,
-                Status::BadRequest,
-                "the first frame must be hello (opcode 0x08)",
-            );
-            return Flow::Close;
-        }
-        self.dispatch(mark, request);
-        Flow::Continue
-    }
-
-    fn dispatch(&mut self, mark: RequestMark, request: Request<'_>) {
-        match request {
-            Request::Echo { value } => self.answer(mark, value),
-            Request::Put {
-                database,
-                key,
-                value,
-                options,
-            } => {
-                let operation = OperationRef::Put { key, value };
-                self.write(mark, database, operation, &options);
-            }
-            Request::Delete {
-                database,
-                key,
-                options,
-            } => {
-                self.write(mark, database, OperationRef::Delete { key }, &options);
-            }
-            Request::Get {
-                database,
-                key,
-                options,
-            } => {
-                let read = Read::Get {
-                    database,
-                    key: Bytes::copy_from_slice(key),
-                };
-                self.read(mark, read, options);
-            }
-            Request::Scan(scan) => match ScanJob::new(&scan) {
-                Ok(job) => self.read(mark, Read::Scan(job), scan.options),
-                Err(text) => self.refuse(mark, Status::BadRequest, text),
-            },
-            Request::Status => {
-                let report = self.port.view.status_json();
-                self.answer(mark, &report);
-            }
-            Request::Hello(_) => {}
-        }
     }
 
     /// Handles what the proposer and the applier have left.
@@ -357,105 +256,6 @@ impl Session {
         }
     }
 
-    fn hello(&mut self, mark: RequestMark, hello: &Hello<'_>) -> Flow {
-        let reply = answer::hello_reply(&self.port);
-        if !hello.version_matches() {
-            self.refuse(
-                mark,
-                Status::Unsupported,
-                "no common protocol version; this node speaks 1",
-            );
-            return Flow::Close;
-        }
-        if hello
-            .cluster
-            .is_some_and(|cluster| cluster != reply.cluster)
-        {
-            let text = format!("this node belongs to cluster {}", reply.cluster);
-            self.refuse(mark, Status::WrongCluster, &text);
-            return Flow::Close;
-        }
-        if !hello.user.is_empty() {
-            self.refuse(
-                mark,
-                Status::Refused,
-                "this cluster has no users; connect without a login",
-            );
-            return Flow::Close;
-        }
-        self.greeted = true;
-        self.answer(mark, &reply.encode());
-        Flow::Continue
-    }
-
-    fn write(
-        &mut self,
-        mark: RequestMark,
-        database: u8,
-        operation: OperationRef<'_>,
-        options: &kelp_wire::WriteOptions,
-    ) {
-        if options.session.is_some() {
-            self.refuse(
-                mark,
-                Status::Unsupported,
-                "client sessions are not supported yet",
-            );
-            return;
-        }
-        if self.port.is_over_budget() {
-            self.refuse(
-                mark,
-                Status::Overloaded,
-                "this node holds too many bytes of requests",
-            );
-            return;
-        }
-        let deadline = mark.started + deadline_of(options.deadline);
-        if self.holds_writes() {
-            let operation = own(&operation);
-            self.held.push_back(Held::Write(Write {
-                mark,
-                database,
-                operation,
-                deadline,
-            }));
-        } else {
-            self.submit(mark, database, operation, deadline);
-        }
-    }
-
-    fn read(&mut self, mark: RequestMark, read: Read, options: kelp_wire::ReadOptions) {
-        if options.consistency != Consistency::Linearizable {
-            self.refuse(
-                mark,
-                Status::Unsupported,
-                "stale reads are not supported yet",
-            );
-            return;
-        }
-        if self.port.is_over_budget() {
-            self.refuse(
-                mark,
-                Status::Overloaded,
-                "this node holds too many bytes of requests",
-            );
-            return;
-        }
-        let deadline = mark.started + deadline_of(options.deadline);
-        let job = ReadJob {
-            mark,
-            read,
-            deadline,
-            answered: false,
-        };
-        if self.held.is_empty() {
-            self.place(job);
-        } else {
-            self.held.push_back(Held::Read(job));
-        }
-    }
-
     fn holds_writes(&self) -> bool {
         !self.held.is_empty() || !self.waiting.is_empty() || !self.running.is_empty()
     }
@@ -568,23 +368,6 @@ fn keep(job: &ReadJob, now: Monotonic, late: &mut Vec<RequestMark>) -> bool {
         late.push(job.mark);
     }
     job.deadline > now
-}
-
-fn own(operation: &OperationRef<'_>) -> Operation {
-    match *operation {
-        OperationRef::Put { key, value } => Operation::Put {
-            key: Bytes::copy_from_slice(key),
-            value: Bytes::copy_from_slice(value),
-        },
-        OperationRef::Delete { key } => Operation::Delete {
-            key: Bytes::copy_from_slice(key),
-        },
-        _ => unreachable!("the session makes no other operation"),
-    }
-}
-
-fn deadline_of(asked: Option<Duration>) -> Duration {
-    asked.unwrap_or(DEADLINE_DEFAULT).min(DEADLINE_MAX)
 }
 
 fn slot(token: u32) -> usize {

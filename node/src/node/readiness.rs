@@ -32,11 +32,10 @@ impl Readiness {
 impl ReadinessSource for Readiness {
     fn checks(&self) -> Vec<ReadinessCheck> {
         let status = self.raft.status();
-        let leader = match self.leadership.route() {
-            Route::Nowhere => None,
-            Route::Here => Some("this node leads".to_owned()),
-            Route::Peer(leader) => Some(format!("node {leader} leads")),
-        };
+        let leader = self.leadership.route().map(|route| match route {
+            Route::Here => "this node leads".to_owned(),
+            Route::Peer(leader) => format!("node {leader} leads"),
+        });
         let index = |index: Option<LogIndex>| {
             index.map_or("none".to_owned(), |index| index.get().to_string())
         };

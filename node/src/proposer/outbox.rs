@@ -24,6 +24,9 @@ use kelp_raft::{
 };
 use kelp_seams::Monotonic;
 
+use batch::{Batch, Closed};
+
+mod batch;
 #[cfg(test)]
 mod tests;
 
@@ -115,30 +118,6 @@ pub(crate) type Told<W> = Vec<(W, WriteOutcome)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fenced;
 
-struct Pending<W> {
-    /// `None` once it has been told that the outcome is unknown.
-    waiter: Option<W>,
-    deadline: Monotonic,
-    command_end: usize,
-}
-
-struct Batch<W> {
-    commands: BytesMut,
-    pending: Vec<Pending<W>>,
-    command_count: u32,
-    deadline_first: Option<Monotonic>,
-}
-
-struct Closed<W> {
-    sub_batch: SubBatch,
-    /// Emptied when the waiters have been told.
-    pending: Vec<Pending<W>>,
-    deadline_first: Option<Monotonic>,
-    /// Hand-overs of which nobody knows whether they execute.
-    uncertain_count: u32,
-    answered: bool,
-}
-
 /// Invariants:
 /// - `closed` is contiguous in batch numbers and ends at `next_batch - 1`;
 /// - `sent <= closed.len()`, and what is behind `sent` waits for a hand-over on the current route;
@@ -154,17 +133,6 @@ pub(crate) struct Outbox<W, R> {
     generation: u64,
     bytes: usize,
     riders: BTreeMap<u64, Vec<R>>,
-}
-
-impl<W> Batch<W> {
-    fn new() -> Self {
-        Self {
-            commands: BytesMut::new(),
-            pending: Vec::new(),
-            command_count: 0,
-            deadline_first: None,
-        }
-    }
 }
 
 impl<W, R> Outbox<W, R> {
@@ -206,17 +174,7 @@ impl<W, R> Outbox<W, R> {
         {
             return Err(waiter);
         }
-        let before = self.open.commands.len();
-        encode(&mut self.open.commands);
-        let command_end = self.open.commands.len();
-        self.bytes += command_end - before;
-        self.open.command_count += 1;
-        self.open.deadline_first = earliest(self.open.deadline_first, deadline);
-        self.open.pending.push(Pending {
-            waiter: Some(waiter),
-            deadline,
-            command_end,
-        });
+        self.bytes += self.open.push(waiter, deadline, encode);
         order.last_write = Some(BatchNumber::new(self.next_batch));
         Ok(())
     }
@@ -336,38 +294,18 @@ impl<W, R> Outbox<W, R> {
     pub(crate) fn expire(&mut self, now: Monotonic) -> Told<W> {
         let mut told = Vec::new();
         let unsent_from = self.unsent_from();
+        let late = |first: Option<Monotonic>| first.is_some_and(|first| first <= now);
         for (at, closed) in self.closed.iter_mut().enumerate() {
-            if closed.deadline_first.is_none_or(|first| first > now) {
+            if !late(closed.deadline_first) {
                 continue;
             }
             if at < unsent_from {
-                for pending in closed
-                    .pending
-                    .iter_mut()
-                    .filter(|pending| pending.deadline <= now)
-                {
-                    told.extend(
-                        pending
-                            .waiter
-                            .take()
-                            .map(|waiter| (waiter, WriteOutcome::Unknown)),
-                    );
-                }
+                closed.tell_expired(now, &mut told);
             } else {
-                let mut batch = Batch {
-                    commands: BytesMut::from(&closed.sub_batch.commands[..]),
-                    pending: std::mem::take(&mut closed.pending),
-                    command_count: closed.sub_batch.command_count,
-                    deadline_first: None,
-                };
-                self.bytes -= batch.remove_expired(now, &mut told);
-                closed.sub_batch.commands = batch.commands.freeze();
-                closed.sub_batch.command_count = batch.command_count;
-                closed.pending = batch.pending;
+                self.bytes -= closed.remove_expired(now, &mut told);
             }
-            closed.deadline_first = first_deadline(&closed.pending);
         }
-        if self.open.deadline_first.is_some_and(|first| first <= now) {
+        if late(self.open.deadline_first) {
             self.bytes -= self.open.remove_expired(now, &mut told);
         }
         told
@@ -472,40 +410,4 @@ impl<W, R> Outbox<W, R> {
             self.sent = self.sent.saturating_sub(1);
         }
     }
-}
-
-impl<W> Batch<W> {
-    /// Removes the commands whose deadline has passed and returns how many bytes that freed.
-    fn remove_expired(&mut self, now: Monotonic, told: &mut Told<W>) -> usize {
-        let before = self.commands.len();
-        let old = std::mem::take(&mut self.commands);
-        let mut start = 0;
-        for mut pending in std::mem::take(&mut self.pending) {
-            let command = &old[start..pending.command_end];
-            start = pending.command_end;
-            if pending.deadline <= now {
-                self.command_count -= 1;
-                let outcome = WriteOutcome::NotExecuted(Refusal::DeadlinePassed);
-                told.extend(pending.waiter.map(|waiter| (waiter, outcome)));
-            } else {
-                self.commands.extend_from_slice(command);
-                pending.command_end = self.commands.len();
-                self.pending.push(pending);
-            }
-        }
-        self.deadline_first = first_deadline(&self.pending);
-        before - self.commands.len()
-    }
-}
-
-fn first_deadline<W>(pending: &[Pending<W>]) -> Option<Monotonic> {
-    pending
-        .iter()
-        .filter(|pending| pending.waiter.is_some())
-        .map(|pending| pending.deadline)
-        .min()
-}
-
-fn earliest(first: Option<Monotonic>, other: Monotonic) -> Option<Monotonic> {
-    Some(first.map_or(other, |first| first.min(other)))
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use kelp_raft::{BusError, GroupId, NodeId, PeerBus, PeerClass};
+use kelp_raft::{BusError, GroupId, PeerBus, PeerClass};
 use kelp_seams::{Clock, Monotonic};
 
 use super::outbox::{Attempt, AttemptFailure, Refusal};
@@ -45,7 +45,7 @@ pub(crate) struct SenderParts {
 
 struct Sender {
     parts: SenderParts,
-    route: Route,
+    route: Option<Route>,
     retry_at: Option<Monotonic>,
     under_way: FuturesUnordered<HandOver>,
 }
@@ -75,21 +75,20 @@ pub(crate) async fn run(parts: SenderParts) {
 
 impl Sender {
     fn hand_over_what_waits(&mut self) {
-        if self.retry_at.is_some() {
+        let Some(route) = self.route.filter(|_| self.retry_at.is_none()) else {
             return;
-        }
-        while self.route != Route::Nowhere {
+        };
+        loop {
             let Some(attempt) = self.parts.proposer.lock().next_to_send() else {
                 return;
             };
-            let hand_over = self.hand_over(attempt);
+            let hand_over = self.hand_over(route, attempt);
             self.under_way.push(hand_over);
         }
     }
 
-    fn hand_over(&self, attempt: Attempt) -> HandOver {
-        match self.route {
-            Route::Nowhere => unreachable_route(attempt),
+    fn hand_over(&self, route: Route, attempt: Attempt) -> HandOver {
+        match route {
             Route::Here => {
                 let answer = self.parts.packer.hand_over(attempt.sub_batch.clone());
                 Box::pin(async move { (attempt, answer.await) })
@@ -158,15 +157,4 @@ impl Sender {
             self.parts.proposer.refuse_unsent(Refusal::NoLeader);
         }
     }
-}
-
-fn unreachable_route(attempt: Attempt) -> HandOver {
-    Box::pin(async move {
-        (
-            attempt,
-            Err(HandOverError::NotLeader {
-                leader: None::<NodeId>,
-            }),
-        )
-    })
 }

@@ -22,22 +22,26 @@ use crate::links::TestTransport;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node on a runtime of its own, so that it can be killed whole.
-pub struct TestNode {
-    pub id: NodeId,
-    pub member: Member,
-    pub transport: TestTransport,
+pub(crate) struct TestNode {
+    pub(crate) id: NodeId,
+    pub(crate) member: Member,
+    pub(crate) transport: TestTransport,
     runtime: Option<Runtime>,
     node: Option<Node>,
 }
 
 /// Three nodes that form a cluster; the directory goes with it.
-pub struct TestCluster {
-    pub nodes: Vec<TestNode>,
+pub(crate) struct TestCluster {
+    pub(crate) nodes: Vec<TestNode>,
     directory: TempDir,
     authority: Authority,
     members: BTreeMap<NodeId, Member>,
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the members must know their ports before they start"
+)]
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
     listener
@@ -73,7 +77,7 @@ fn seams() -> Seams {
 
 impl TestCluster {
     /// Starts `count` nodes and waits until one leads and all know it.
-    pub fn start(count: u16) -> Self {
+    pub(crate) fn start(count: u16) -> Self {
         let clock = SystemClock::new();
         let authority =
             Authority::generate(ClusterId::new([7; 16]), &clock, &rng()).expect("keys can be made");
@@ -100,7 +104,7 @@ impl TestCluster {
     }
 
     /// Starts a node that is not running.
-    pub fn start_node(&mut self, at: usize) {
+    pub(crate) fn start_node(&mut self, at: usize) {
         let test_node = &self.nodes[at];
         let clock = SystemClock::new();
         let bundle = self
@@ -139,7 +143,7 @@ impl TestCluster {
     }
 
     /// Ends a node without a word, like a kill.
-    pub fn kill(&mut self, at: usize) {
+    pub(crate) fn kill(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         if let Some(runtime) = node.runtime.take() {
             runtime.shutdown_background();
@@ -148,7 +152,7 @@ impl TestCluster {
     }
 
     /// Stops a node gracefully.
-    pub fn stop(&mut self, at: usize) {
+    pub(crate) fn stop(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         if let (Some(runtime), Some(running)) = (node.runtime.take(), node.node.take()) {
             runtime.block_on(running.stop(Duration::from_secs(5)));
@@ -156,7 +160,7 @@ impl TestCluster {
     }
 
     /// A client of one node only.
-    pub fn client(&self, at: usize) -> Client {
+    pub(crate) fn client(&self, at: usize) -> Client {
         Client::builder()
             .endpoints([self.nodes[at].member.client.clone()])
             .build()
@@ -164,13 +168,13 @@ impl TestCluster {
     }
 
     /// What a node says of itself.
-    pub async fn report(&self, at: usize) -> Result<StatusReport, ClientError> {
+    pub(crate) async fn report(&self, at: usize) -> Result<StatusReport, ClientError> {
         let text = self.client(at).status().await?;
         Ok(StatusReport::decode(text.as_bytes()).expect("a node's report is valid"))
     }
 
     /// The place of the leader, once every running node names it.
-    pub fn wait_for_leader(&self) -> usize {
+    pub(crate) fn wait_for_leader(&self) -> usize {
         let runtime = Runtime::new().expect("a runtime can be made");
         let leader = runtime.block_on(eventually(async || {
             let mut leaders = Vec::new();
@@ -189,7 +193,7 @@ impl TestCluster {
 }
 
 /// Asks again and again until there is an answer.
-pub async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let asked = async {
         loop {
             if let Some(answer) = ask().await {
@@ -204,7 +208,7 @@ pub async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 /// Options for a request that may take long.
-pub fn patient() -> RequestOptions {
+pub(crate) fn patient() -> RequestOptions {
     RequestOptions {
         timeout: Some(PATIENCE),
         ..RequestOptions::default()

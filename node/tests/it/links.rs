@@ -24,18 +24,18 @@ struct Link {
 
 /// One node's way to the others.
 #[derive(Clone, Default)]
-pub struct TestTransport {
+pub(crate) struct TestTransport {
     links: Arc<Mutex<HashMap<String, Link>>>,
 }
 
 impl TestTransport {
     /// From now on nothing comes back from `target`; requests still arrive there.
-    pub fn hold_replies(&self, target: &str) {
+    pub(crate) fn hold_replies(&self, target: &str) {
         self.change(target, |link| link.silent = true);
     }
 
     /// Breaks the open connections to `target`; new ones work.
-    pub fn break_connections(&self, target: &str) {
+    pub(crate) fn break_connections(&self, target: &str) {
         self.change(target, |link| {
             link.silent = false;
             link.broken_below = link.opened;

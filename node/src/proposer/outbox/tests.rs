@@ -18,7 +18,7 @@ fn at(millis: u64) -> Monotonic {
 fn push(outbox: &mut TestOutbox, order: &mut ConnectionOrder, name: &'static str) {
     outbox
         .push(order, at(1_000), name, |buffer| {
-            buffer.put_slice(name.as_bytes())
+            buffer.put_slice(name.as_bytes());
         })
         .expect("there is room");
 }

@@ -1,0 +1,231 @@
+//! From a decoded request to a job: greetings, refusals at the door, and what is asked of whom.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use kelp_raft::{Operation, OperationRef};
+use kelp_wire::{
+    Consistency, Hello, ReadOptions, Request, RequestError, RequestId, ResponseFields, Status,
+    WriteOptions, encode_error,
+};
+
+use super::{Flow, Held, ReadJob, RequestMark, Session, Write};
+use crate::client_port::answer;
+use crate::client_port::read::{Read, ScanJob};
+
+/// Deadline of a request that names none.
+const DEADLINE_DEFAULT: Duration = Duration::from_secs(5);
+
+/// Longest deadline a request can ask for, so that nothing waits for ever.
+const DEADLINE_MAX: Duration = Duration::from_mins(1);
+
+impl Session {
+    /// Takes one well-framed request of `bytes` length.
+    pub(crate) fn request(
+        &mut self,
+        id: RequestId,
+        opcode: u8,
+        bytes: usize,
+        request: Result<Request<'_>, RequestError>,
+    ) -> Flow {
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => {
+                let text = error.to_string();
+                self.port.metrics.refused(error.status());
+                encode_error(
+                    &mut self.output,
+                    id,
+                    opcode,
+                    error.status(),
+                    &ResponseFields::default(),
+                    &text,
+                );
+                return if self.greeted {
+                    Flow::Continue
+                } else {
+                    Flow::Close
+                };
+            }
+        };
+        let started = self.port.clock.monotonic();
+        let mark = RequestMark {
+            id,
+            opcode: request.opcode(),
+            started,
+            bytes,
+        };
+        self.in_flight_bytes += bytes;
+        if let Request::Hello(hello) = request {
+            return self.hello(mark, &hello);
+        }
+        if !self.greeted {
+            self.refuse(
+                mark,
+                Status::BadRequest,
+                "the first frame must be hello (opcode 0x08)",
+            );
+            return Flow::Close;
+        }
+        self.dispatch(mark, request);
+        Flow::Continue
+    }
+
+    fn dispatch(&mut self, mark: RequestMark, request: Request<'_>) {
+        match request {
+            Request::Echo { value } => self.answer(mark, value),
+            Request::Put {
+                database,
+                key,
+                value,
+                options,
+            } => {
+                let operation = OperationRef::Put { key, value };
+                self.write(mark, database, operation, &options);
+            }
+            Request::Delete {
+                database,
+                key,
+                options,
+            } => {
+                self.write(mark, database, OperationRef::Delete { key }, &options);
+            }
+            Request::Get {
+                database,
+                key,
+                options,
+            } => {
+                let read = Read::Get {
+                    database,
+                    key: Bytes::copy_from_slice(key),
+                };
+                self.read(mark, read, options);
+            }
+            Request::Scan(scan) => match ScanJob::new(&scan) {
+                Ok(job) => self.read(mark, Read::Scan(job), scan.options),
+                Err(text) => self.refuse(mark, Status::BadRequest, text),
+            },
+            Request::Status => {
+                let report = self.port.view.status_json();
+                self.answer(mark, &report);
+            }
+            Request::Hello(_) => {}
+        }
+    }
+
+    fn hello(&mut self, mark: RequestMark, hello: &Hello<'_>) -> Flow {
+        let reply = answer::hello_reply(&self.port);
+        if !hello.version_matches() {
+            self.refuse(
+                mark,
+                Status::Unsupported,
+                "no common protocol version; this node speaks 1",
+            );
+            return Flow::Close;
+        }
+        if hello
+            .cluster
+            .is_some_and(|cluster| cluster != reply.cluster)
+        {
+            let text = format!("this node belongs to cluster {}", reply.cluster);
+            self.refuse(mark, Status::WrongCluster, &text);
+            return Flow::Close;
+        }
+        if !hello.user.is_empty() {
+            self.refuse(
+                mark,
+                Status::Refused,
+                "this cluster has no users; connect without a login",
+            );
+            return Flow::Close;
+        }
+        self.greeted = true;
+        self.answer(mark, &reply.encode());
+        Flow::Continue
+    }
+
+    fn write(
+        &mut self,
+        mark: RequestMark,
+        database: u8,
+        operation: OperationRef<'_>,
+        options: &WriteOptions,
+    ) {
+        if options.session.is_some() {
+            self.refuse(
+                mark,
+                Status::Unsupported,
+                "client sessions are not supported yet",
+            );
+            return;
+        }
+        if self.port.is_over_budget() {
+            self.refuse(
+                mark,
+                Status::Overloaded,
+                "this node holds too many bytes of requests",
+            );
+            return;
+        }
+        let deadline = mark.started + deadline_of(options.deadline);
+        if self.holds_writes() {
+            let operation = own(&operation);
+            self.held.push_back(Held::Write(Write {
+                mark,
+                database,
+                operation,
+                deadline,
+            }));
+        } else {
+            self.submit(mark, database, operation, deadline);
+        }
+    }
+
+    fn read(&mut self, mark: RequestMark, read: Read, options: ReadOptions) {
+        if options.consistency != Consistency::Linearizable {
+            self.refuse(
+                mark,
+                Status::Unsupported,
+                "stale reads are not supported yet",
+            );
+            return;
+        }
+        if self.port.is_over_budget() {
+            self.refuse(
+                mark,
+                Status::Overloaded,
+                "this node holds too many bytes of requests",
+            );
+            return;
+        }
+        let deadline = mark.started + deadline_of(options.deadline);
+        let job = ReadJob {
+            mark,
+            read,
+            deadline,
+            answered: false,
+        };
+        if self.held.is_empty() {
+            self.place(job);
+        } else {
+            self.held.push_back(Held::Read(job));
+        }
+    }
+}
+
+fn own(operation: &OperationRef<'_>) -> Operation {
+    match *operation {
+        OperationRef::Put { key, value } => Operation::Put {
+            key: Bytes::copy_from_slice(key),
+            value: Bytes::copy_from_slice(value),
+        },
+        OperationRef::Delete { key } => Operation::Delete {
+            key: Bytes::copy_from_slice(key),
+        },
+        _ => unreachable!("the session makes no other operation"),
+    }
+}
+
+fn deadline_of(asked: Option<Duration>) -> Duration {
+    asked.unwrap_or(DEADLINE_DEFAULT).min(DEADLINE_MAX)
+}
