@@ -1,11 +1,12 @@
 //! Reads every file of the repository for what the compiler does not see.
 //!
 //! Two kinds of findings. Faults fail the check: left-over marks, ignored tests, paths of one
-//! machine, a module without an essay. Remarks are only listed: files, functions and lines over the
-//! measures of the style; they are examples to follow, and where one makes the code worse it is
-//! broken knowingly.
+//! machine, a module without an essay, a link to a file that is not there. Remarks are only listed:
+//! files, functions and lines over the measures of the style; they are examples to follow, and
+//! where one makes the code worse it is broken knowingly.
 
 mod lexer;
+mod links;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::repository;
-use rules::{Finding, Severity};
+use rules::Severity;
 
 pub(crate) const HELP: &str = "left-over marks, module essays, long files, functions and lines";
 
@@ -33,18 +34,22 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
         };
-        for Finding {
-            severity,
-            line,
-            message,
-        } in rules::findings(&path, &text)
-        {
-            let kind = match severity {
+        let mut findings = rules::findings(&path, &text);
+        if path.extension().is_some_and(|extension| extension == "md") {
+            findings.extend(links::broken(root, &path, &text));
+        }
+        for finding in findings {
+            let kind = match finding.severity {
                 Severity::Fault => "fault",
                 Severity::Remark => "remark",
             };
-            println!("{}:{line}: {kind}: {message}", path.display());
-            fault_count += usize::from(severity == Severity::Fault);
+            println!(
+                "{}:{}: {kind}: {}",
+                path.display(),
+                finding.line,
+                finding.message
+            );
+            fault_count += usize::from(finding.severity == Severity::Fault);
         }
     }
     ensure!(fault_count == 0, "{fault_count} faults");

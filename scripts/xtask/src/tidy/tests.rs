@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use super::lexer;
 use super::rules::{Severity, findings};
+use super::{lexer, links};
 
 /// Asserts which faults and remarks `source` at `path` has, as `line: message`.
 fn check(path: &str, source: &str, expected: &[&str]) {
@@ -116,4 +116,13 @@ fn file_is_measured_without_the_tests_at_its_end() {
         &format!("//! A.\n{body}{body}"),
         &["remark 1: file of 1000 lines"],
     );
+}
+
+#[test]
+fn link_to_a_file_that_is_not_there_is_a_fault() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = "[a](Cargo.toml) [b](../none.md#x)\n[c](https://example.org) [d](#below)\n";
+    let findings = links::broken(root, Path::new("README.md"), page);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].message, "link to nothing: ../none.md#x");
 }
