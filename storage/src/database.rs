@@ -210,6 +210,11 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The state may be half changed: leave the files to the next open's repair.
+            self.wal.stop_jobs();
+            return;
+        }
         self.close();
     }
 }

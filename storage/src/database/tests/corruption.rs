@@ -7,6 +7,7 @@ use crate::file_number::FileNumber;
 use crate::hard_state::FILE_NAME as HARD_STATE;
 use crate::identity::FILE_NAME as IDENTITY;
 use crate::vfs::{MemFs, read_full};
+use crate::wal::record::StoredVote;
 
 fn state(stage: &Stage) -> Result<Snapshot, OpenError> {
     let database = stage.open()?;
@@ -208,6 +209,37 @@ fn an_older_log_beside_a_newer_hard_state_is_corrupt() {
     let newer = content(&disk, &path);
     older.corrupt(&path, |bytes| *bytes = newer).unwrap();
     corruption(state(&Stage::new(Arc::new(older))).unwrap_err());
+}
+
+#[test]
+fn a_vote_that_only_hard_state_holds_is_corruption() {
+    let (disk, _) = closed();
+    let identity = Identity::load(&disk, directory()).unwrap().unwrap();
+    let hard_state = HardState::load(&disk, directory(), identity.database).unwrap();
+    let stored = |sequence, vote: &'static [u8]| {
+        let vote = StoredVote {
+            sequence,
+            vote: Bytes::from_static(vote),
+        };
+        hard_state
+            .put_votes(&[(LogNumber::new(3), vote)], FileNumber::new(0), 0)
+            .unwrap();
+        state(&Stage::new(Arc::new(copy(&disk))))
+    };
+    stored(1, b"for somebody").unwrap();
+    corruption(stored(2, b"for somebody").unwrap_err());
+    corruption(stored(1, b"for another").unwrap_err());
+}
+
+#[test]
+fn a_damaged_header_of_the_newest_file_is_corruption() {
+    let (disk, _, stage, _database) = opened();
+    stage.idle();
+    let newest = newest_wal(&disk);
+    let damaged = copy(&disk);
+    damaged.corrupt(&newest, |bytes| bytes[9] ^= 1).unwrap();
+    let found = corruption(state(&Stage::new(Arc::new(damaged))).unwrap_err());
+    assert_eq!((found.path, found.offset), (newest, 0));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::log::{LogEntry, LogIndex, LogPosition};
 use crate::vfs::MemFs;
 
 const LOGS: usize = 2;
+const OWNER: &[u8] = b"owner";
 type State = [Snapshot; LOGS];
 
 /// The states after each submission, and how many of those are durable for sure.
@@ -17,6 +18,7 @@ struct History {
     states: Vec<State>,
     durable: usize,
     boot: u64,
+    bound: bool,
 }
 
 /// A disk after a power cut, and what must be on it.
@@ -25,6 +27,19 @@ struct Image {
     durable: usize,
     submitted: usize,
     boot: u64,
+    bound: bool,
+}
+
+impl Image {
+    fn take(disk: &MemFs, history: &History, rng: &SeededRng) -> Self {
+        Self {
+            disk: disk.crash_clone(rng),
+            durable: history.durable,
+            submitted: history.states.len() - 1,
+            boot: history.boot,
+            bound: history.bound,
+        }
+    }
 }
 
 struct Workload {
@@ -39,26 +54,27 @@ struct Workload {
 
 impl Workload {
     fn new(seed: u64) -> Self {
-        let disk = MemFs::new();
-        let history = Arc::new(Mutex::new(History {
+        let history = History {
             states: vec![State::default()],
             ..History::default()
-        }));
+        };
+        Self::on(MemFs::new(), history, SeededRng::new(seed))
+    }
+
+    /// Goes on with a disk and what is known to be on it.
+    fn on(disk: MemFs, history: History, rng: SeededRng) -> Self {
+        let current = history.states.last().unwrap().clone();
+        let history = Arc::new(Mutex::new(history));
         let images = Arc::new(Mutex::new(Vec::new()));
-        let crashes = SeededRng::new(seed ^ 0xC0FF_EE00);
+        let crashes = SeededRng::new(rng.next_u64());
         let (inside, taken) = (Arc::clone(&history), Arc::clone(&images));
         disk.on_sync(Arc::new(move |_, disk: &MemFs| {
-            let history = inside.lock().unwrap();
-            taken.lock().unwrap().push(Image {
-                disk: disk.crash_clone(&crashes),
-                durable: history.durable,
-                submitted: history.states.len() - 1,
-                boot: history.boot,
-            });
+            taken
+                .lock()
+                .unwrap()
+                .push(Image::take(disk, &inside.lock().unwrap(), &crashes));
         }));
         let stage = Stage::new(Arc::new(disk.clone()));
-        let current = State::default();
-        let rng = SeededRng::new(seed);
         Self {
             rng,
             disk,
@@ -79,6 +95,8 @@ impl Workload {
             let database = self.stage.open().unwrap();
             let boot = database.raise_boot().unwrap();
             self.history.lock().unwrap().boot = boot.get();
+            database.bind(OWNER).unwrap();
+            self.history.lock().unwrap().bound = true;
             database
         });
         database
@@ -189,6 +207,30 @@ impl Workload {
         }
     }
 
+    /// Cuts the power and goes on with what is left.
+    fn crash(&mut self) {
+        let rng = SeededRng::new(self.rng.next_u64());
+        let image = Image::take(&self.disk, &self.history.lock().unwrap(), &rng);
+        // Nothing is pending on the image, so its crash clone is a copy; looking changes the copy.
+        let look = Stage::new(Arc::new(image.disk.crash_clone(&rng)));
+        let database = look.open().unwrap();
+        let found = states(&database);
+        let history = self.history.lock().unwrap();
+        assert!(
+            history.states[image.durable..].contains(&found),
+            "the state is no submission"
+        );
+        let (boot, bound) = (database.boot().get(), history.bound);
+        drop((history, database));
+        let history = History {
+            states: vec![found],
+            durable: 0,
+            boot,
+            bound,
+        };
+        *self = Self::on(image.disk, history, rng);
+    }
+
     fn act(&mut self) {
         let number = usize::from(self.below(3) == 0);
         match self.below(24) {
@@ -199,6 +241,7 @@ impl Workload {
             17..19 => self.commit(number),
             19 => self.stage.idle(),
             20 => self.reopen(),
+            21 => self.crash(),
             _ => {
                 self.stage.executor.run_until_idle();
             }
@@ -226,6 +269,10 @@ fn check(image: &Image, history: &History, rng: &SeededRng) {
         "the state is none of the submissions {}..={}",
         image.durable,
         image.submitted
+    );
+    assert!(
+        !image.bound || database.owner().as_deref() == Some(OWNER),
+        "the owner is lost"
     );
     assert!(
         database.boot().get() >= image.boot,

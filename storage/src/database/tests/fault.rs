@@ -139,6 +139,15 @@ fn a_failed_sync_poisons_for_good() {
     for run in each_operation_fails(Some(FaultOperation::Sync), 1, Fault::Errno(ENOSPC)) {
         assert!(run.poisoned || !run.opened || run.outcomes.counts().1 == 0);
     }
+}
+
+#[test]
+fn nothing_is_written_after_a_failed_sync() {
+    check_poison(EIO);
+    check_poison(ENOSPC);
+}
+
+fn check_poison(errno: i32) {
     let faults = FaultFs::new(Arc::new(MemFs::new()));
     let stage = Stage::new(Arc::new(faults.clone()));
     let database = stage.open().unwrap();
@@ -147,7 +156,7 @@ fn a_failed_sync_poisons_for_good() {
     faults.add(FaultRule::once(
         Some(FaultOperation::Sync),
         0,
-        Fault::Errno(EIO),
+        Fault::Errno(errno),
     ));
     let outcomes = Outcomes::default();
     log.append(vec![entry(0, "lost")], outcomes.callback())
