@@ -22,6 +22,7 @@ mod frame;
 mod link;
 mod links;
 mod output;
+mod patience;
 mod pipe;
 mod server;
 mod session;
@@ -60,8 +61,8 @@ pub struct PeerLimits {
     /// A ping is sent this often on every open connection; it measures the round trip and finds
     /// dead links.
     pub ping_interval: Duration,
-    /// A connection on which nothing was heard for this long is broken. The peer answers pings even
-    /// while its handler is slow, so a slow disk does not break links.
+    /// A connection on which nothing was heard for this long, counted in ping intervals, is broken.
+    /// The peer answers pings even while its handler is slow, so a slow disk does not break links.
     pub silence: Duration,
     /// Longest pause between two dials of a peer that cannot be reached; short, because it delays a
     /// peer's return.

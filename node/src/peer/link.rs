@@ -32,6 +32,7 @@ use super::PeerLimits;
 use super::book::{PeerRecord, lock};
 use super::calls::Calls;
 use super::frame::{Frame, FrameError, FrameKind, Hello, Refusal, VERSION, Welcome, payload_fits};
+use super::patience::Patience;
 use super::pipe::{FramePipe, invalid};
 use crate::tls::PeerTls;
 
@@ -307,7 +308,7 @@ struct Driver<'a> {
     link: &'a Link,
     pipe: FramePipe<PeerStream>,
     ticks: Interval,
-    heard: Instant,
+    patience: Patience,
     /// Id and time of the ping that is on its way.
     ping: Option<(u64, Instant)>,
     pings: u64,
@@ -316,13 +317,14 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     fn new(link: &'a Link, pipe: FramePipe<PeerStream>) -> Self {
-        let mut ticks = interval(link.context.limits.ping_interval);
+        let limits = &link.context.limits;
+        let mut ticks = interval(limits.ping_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             link,
             pipe,
             ticks,
-            heard: Instant::now(),
+            patience: Patience::new(limits.silence, limits.ping_interval),
             ping: None,
             pings: 0,
             counted: (0, 0),
@@ -333,21 +335,27 @@ impl<'a> Driver<'a> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         self.link.waker.register(context.waker());
         loop {
+            // Reading comes before the tick: what has arrived is a sign of life.
+            let read = match self.read_all(context) {
+                Ok(read) => read,
+                Err(error) => return Poll::Ready(error),
+            };
             while self.ticks.poll_tick(context).is_ready() {
                 if let Err(error) = self.tick() {
                     return Poll::Ready(error);
                 }
             }
             let more = self.fill_output();
+            let before = self.pipe.written_bytes();
             let written = match self.pipe.poll_write(context) {
                 Poll::Ready(Err(error)) => return Poll::Ready(error),
                 Poll::Ready(Ok(())) => true,
                 Poll::Pending => false,
             };
-            let read = match self.read_all(context) {
-                Ok(read) => read,
-                Err(error) => return Poll::Ready(error),
-            };
+            // While the system's buffer is full, bytes leave only as fast as the peer takes them.
+            if !written && self.pipe.written_bytes() > before {
+                self.patience.renew();
+            }
             self.count_traffic();
             let again = read || (more && written);
             if !again {
@@ -372,6 +380,7 @@ impl<'a> Driver<'a> {
     /// when it has given enough in one poll.
     fn read_all(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let mut any = false;
+        let before = self.pipe.read_bytes();
         loop {
             match self.pipe.poll_frame(context)? {
                 Poll::Ready(Some(frame)) => {
@@ -382,8 +391,8 @@ impl<'a> Driver<'a> {
                 Poll::Pending => break,
             }
         }
-        if any {
-            self.heard = Instant::now();
+        if self.pipe.read_bytes() > before {
+            self.patience.renew();
             self.link.record.heard();
         }
         Ok(any)
@@ -413,10 +422,8 @@ impl<'a> Driver<'a> {
 
     /// Sends a ping unless one is on its way, and gives up on a peer that was silent for too long.
     fn tick(&mut self) -> io::Result<()> {
-        let silence = self.heard.elapsed();
-        if silence >= self.link.context.limits.silence {
-            let millis = silence.as_millis();
-            return Err(io::Error::other(format!("peer was silent for {millis} ms")));
+        if self.patience.tick() {
+            return Err(io::Error::other("peer was silent for too long"));
         }
         if self.ping.is_none() {
             self.pings += 1;

@@ -18,11 +18,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, Stream};
 use kelp_raft::{HandleError, NodeId, PeerClass, PeerHandler};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::PeerLimits;
 use super::book::PeerRecord;
 use super::frame::{Frame, FrameError, FrameKind, payload_fits};
+use super::patience::Patience;
 use super::pipe::{FramePipe, invalid};
 
 /// Requests of one connection that may be running. A request is a batch, so this is far above what
@@ -71,10 +72,10 @@ pub(super) struct Session<S> {
     running: FuturesUnordered<Running>,
     running_bytes: usize,
     ticks: Interval,
-    silence_max: std::time::Duration,
-    heard: Instant,
-    /// When bytes last left, or when there was nothing to write.
-    wrote: Instant,
+    /// Renewed when bytes arrive.
+    until_heard: Patience,
+    /// Renewed when bytes leave, and while there are none to write.
+    until_written: Patience,
     counted: (u64, u64),
 }
 
@@ -89,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     ) -> Self {
         let mut ticks = interval(limits.ping_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let now = Instant::now();
+        let patience = || Patience::new(limits.silence * SILENCES_MAX, limits.ping_interval);
         Self {
             pipe,
             from,
@@ -99,9 +100,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             running: FuturesUnordered::new(),
             running_bytes: 0,
             ticks,
-            silence_max: limits.silence * SILENCES_MAX,
-            heard: now,
-            wrote: now,
+            until_heard: patience(),
+            until_written: patience(),
             counted: (0, 0),
         }
     }
@@ -115,9 +115,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            while self.ticks.poll_tick(context).is_ready() {
-                self.check_progress()?;
-            }
             let finished = self.collect_replies(context)?;
             let arrived = match self.read_requests(context)? {
                 Requests::Closed => return Poll::Ready(Ok(())),
@@ -127,7 +124,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             let before = self.pipe.output_bytes();
             let written = self.pipe.poll_write(context)?.is_ready();
             if written || self.pipe.output_bytes() < before {
-                self.wrote = Instant::now();
+                self.until_written.renew();
+            }
+            while self.ticks.poll_tick(context).is_ready() {
+                self.check_progress()?;
             }
             self.count_traffic();
             // Writing may have made the room for which reading had stopped, and whoever waits must
@@ -162,6 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
 
     fn read_requests(&mut self, context: &mut Context<'_>) -> io::Result<Requests> {
         let mut requests = Requests::None;
+        let before = self.pipe.read_bytes();
         while !self.is_full() {
             match self.pipe.poll_frame(context)? {
                 Poll::Ready(Some(frame)) => {
@@ -172,8 +173,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 Poll::Pending => break,
             }
         }
-        if matches!(requests, Requests::Some) {
-            self.heard = Instant::now();
+        if self.pipe.read_bytes() > before {
+            self.until_heard.renew();
             self.record.heard();
         }
         Ok(requests)
@@ -215,10 +216,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
 
     /// Gives up on a peer that neither pings nor reads.
     fn check_progress(&mut self) -> io::Result<()> {
-        if !self.is_full() && self.heard.elapsed() >= self.silence_max {
+        // A full session does not read, so it cannot hear either.
+        if self.is_full() {
+            self.until_heard.renew();
+        } else if self.until_heard.tick() {
             return Err(io::Error::other("peer was silent for too long"));
         }
-        if self.pipe.output_bytes() > 0 && self.wrote.elapsed() >= self.silence_max {
+        if self.until_written.tick() {
             return Err(io::Error::other("peer does not read its replies"));
         }
         Ok(())

@@ -61,10 +61,11 @@ fn material(bundle: &Bundle, clock: Arc<dyn Clock>) -> TlsMaterial {
     TlsMaterial::from_bundle(bundle, default_provider(), clock).unwrap()
 }
 
-fn quick_limits() -> PeerLimits {
+/// For tests of slow peers, whose own side is not in a hurry.
+fn hasty_limits() -> PeerLimits {
     PeerLimits {
-        handshake: Duration::from_millis(300),
-        hello: Duration::from_millis(300),
+        handshake: Duration::from_millis(200),
+        hello: Duration::from_millis(200),
         ..PeerLimits::default()
     }
 }
@@ -79,7 +80,7 @@ fn links_over(
     number: u16,
     wall: WallMillis,
 ) -> PeerLinks {
-    links_with(quick_limits(), transport, bundle, number, wall)
+    links_with(PeerLimits::default(), transport, bundle, number, wall)
 }
 
 fn links_with(
@@ -116,6 +117,16 @@ impl TestNode {
         wall: WallMillis,
     ) -> Self {
         let links = links(&node_bundle(authority, number), number, wall);
+        Self::over(links, number, handler).await
+    }
+
+    async fn start_with(limits: PeerLimits, authority: &Authority, number: u16) -> Self {
+        let (bundle, transport) = (node_bundle(authority, number), Arc::new(TokioTransport));
+        let links = links_with(limits, transport, &bundle, number, START);
+        Self::over(links, number, Arc::new(Scripted::default())).await
+    }
+
+    async fn over(links: PeerLinks, number: u16, handler: Arc<dyn PeerHandler>) -> Self {
         let listener = TokioTransport.listen("127.0.0.1:0".parse().unwrap()).await;
         let server = PeerServer::start(listener.unwrap(), &links, handler).unwrap();
         Self {

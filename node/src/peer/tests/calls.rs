@@ -77,7 +77,7 @@ async fn call_ends_at_its_deadline() {
     let (_node, links) = pair(Arc::default()).await;
     call(&links, 1, "echo").await.unwrap();
     let stuck = Bytes::from_static(b"stuck");
-    let deadline = Duration::from_millis(20);
+    let deadline = Duration::from_millis(100);
     let reply = links.call(node_id(1), PeerClass::Control, stuck, deadline);
     assert_eq!(reply.await, Err(BusError::Timeout));
     assert_eq!(call(&links, 1, "echo").await.unwrap(), "echo");
@@ -121,19 +121,13 @@ async fn restarted_peer_is_reached_at_its_new_address() {
 #[tokio::test]
 async fn peer_that_closes_at_once_is_not_dialled_in_a_loop() {
     let (_node, links) = pair(Arc::default()).await;
-    assert!(matches!(
-        call(&links, 1, "break").await,
-        Err(BusError::Lost(_))
-    ));
-    assert!(matches!(
-        call(&links, 1, "break").await,
-        Err(BusError::Lost(_))
-    ));
-    // The pause after two failures is at least 12 ms.
-    assert!(matches!(
-        call(&links, 1, "break").await,
-        Err(BusError::Unreachable(_))
-    ));
+    let mut dialled = 0;
+    while let Err(BusError::Lost(_)) = call(&links, 1, "break").await {
+        dialled += 1;
+        assert!(dialled < 10, "the pauses grow, yet none was met");
+    }
+    assert!(dialled >= 2, "the first failure costs no pause");
+    assert_eq!(health_of(&links, 1).dials, dialled);
 }
 
 #[tokio::test]
@@ -202,7 +196,7 @@ fn impatient_limits() -> PeerLimits {
     PeerLimits {
         ping_interval: Duration::from_millis(5),
         silence: Duration::from_millis(30),
-        ..quick_limits()
+        ..PeerLimits::default()
     }
 }
 
@@ -250,6 +244,7 @@ async fn pings_keep_an_idle_connection_and_a_slow_handler_does_not_break_it() {
     let (bundle, transport) = (node_bundle(&authority, 2), Arc::new(TokioTransport));
     let links = links_with(impatient_limits(), transport, &bundle, 2, START);
     node.introduce(&links);
+    call(&links, 1, "echo").await.unwrap();
     let stuck = Bytes::from_static(b"stuck");
     let deadline = Duration::from_millis(150);
     let stuck = links.call(node_id(1), PeerClass::Control, stuck, deadline);
@@ -261,17 +256,7 @@ async fn pings_keep_an_idle_connection_and_a_slow_handler_does_not_break_it() {
 #[tokio::test]
 async fn acceptor_gives_up_on_a_silent_peer() {
     let authority = authority(CLUSTER, 1);
-    let (own, transport) = (node_bundle(&authority, 1), Arc::new(TokioTransport));
-    let links = links_with(impatient_limits(), transport, &own, 1, START);
-    let listener = TokioTransport.listen("127.0.0.1:0".parse().unwrap()).await;
-    let handler = Arc::new(Scripted::default());
-    let server = PeerServer::start(listener.unwrap(), &links, handler).unwrap();
-    let number = 1;
-    let node = TestNode {
-        number,
-        links,
-        server,
-    };
+    let node = TestNode::start_with(impatient_limits(), &authority, 1).await;
     let bundle = node_bundle(&authority, 2);
     let stream = intrude(&intruder(&bundle, &bundle), &node).await.unwrap();
     let mut pipe = say_hello(stream, &hello(2, 1)).await;

@@ -10,6 +10,12 @@ async fn victim() -> (Authority, TestNode) {
     (authority, node)
 }
 
+async fn hasty_victim() -> (Authority, TestNode) {
+    let authority = authority(CLUSTER, 1);
+    let node = TestNode::start_with(hasty_limits(), &authority, 1).await;
+    (authority, node)
+}
+
 fn assert_unreachable(result: Result<Bytes, BusError>, expected: &str) {
     match result {
         Err(BusError::Unreachable(reason)) if reason.contains(expected) => {}
@@ -142,7 +148,7 @@ async fn plaintext_is_refused() {
 
 #[tokio::test]
 async fn silence_before_the_handshake_is_ended() {
-    let (_, node) = victim().await;
+    let (_, node) = hasty_victim().await;
     let mut stream = node.dial().await;
     stream.write_all(&[0x16]).await.unwrap();
     assert!(stream.read_u8().await.is_err());
@@ -151,7 +157,7 @@ async fn silence_before_the_handshake_is_ended() {
 
 #[tokio::test]
 async fn silence_before_the_hello_is_ended() {
-    let (ours, node) = victim().await;
+    let (ours, node) = hasty_victim().await;
     let bundle = node_bundle(&ours, 2);
     let mut stream = intrude(&intruder(&bundle, &bundle), &node).await.unwrap();
     assert!(stream.read_u8().await.is_err());
