@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clap::Args;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use kelp_client::{Scan, ScanOptions, ScanRange};
 use tokio::time::Instant;
 
 use super::connection::Target;
-use super::import::progress::Progress;
+use super::import::progress::{Progress, count};
 use super::record::{RecordFormat, decode, encode, escape, unescape};
 use super::{ClientArgs, Environment, Exit, Failure, client_runtime, console};
 use crate::process::files;
@@ -241,8 +241,8 @@ async fn export(
                 .complete()
                 .map_err(|error| destination.failed(&error))?;
             console::message(format!(
-                "exported {} records, {} in {:.1} s",
-                HumanCount(done.records),
+                "exported {}, {} in {:.1} s",
+                count(done.records),
                 HumanBytes(done.bytes),
                 started.elapsed().as_secs_f64(),
             ));
@@ -251,8 +251,8 @@ async fn export(
         // Whoever read standard output has seen enough.
         Err(failure) if failure.message.is_empty() => Err(failure),
         Err(failure) => Err(failure.hint(format!(
-            "{} records are written; {}",
-            done.records,
+            "written: {}; {}",
+            count(done.records),
             destination.how_to_resume(done.last.as_deref()),
         ))),
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::future::BoxFuture;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use kelp_client::{Client, ClientError};
 use kelp_seams::{Executor, SystemClock, ThreadExecutor};
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ mod pipeline;
 pub(super) mod progress;
 
 use pipeline::{Batch, Certainty, Outcome, Pipeline, Sink, Stop};
-use progress::Progress;
+use progress::{Progress, count};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -185,8 +185,8 @@ fn conclude(
     let failure = match stop {
         Stop::End => {
             console::message(format!(
-                "imported {} records, {} in {:.1} s",
-                HumanCount(outcome.records),
+                "imported {}, {} in {:.1} s",
+                count(outcome.records),
                 HumanBytes(written),
                 elapsed.as_secs_f64(),
             ));
@@ -204,8 +204,10 @@ fn conclude(
         ),
     };
     Err(failure.hint(format!(
-        "{} records and {} bytes are surely written; continue with --resume-from {}",
-        outcome.records, outcome.offset, outcome.offset,
+        "{} and {} bytes are surely written; continue with --resume-from {}",
+        count(outcome.records),
+        outcome.offset,
+        outcome.offset,
     )))
 }
 

@@ -252,9 +252,11 @@ impl Supervisor {
                 continue;
             };
             changed = true;
-            let refused = status.code() == Some(i32::from(Exit::Refused.code()));
+            let had_settled = node.started.elapsed() >= RESTART_SETTLED;
+            // Refused right after its start, it would be refused again.
+            let refused = status.code() == Some(i32::from(Exit::Refused.code())) && !had_settled;
             if self.restart && !refused {
-                if node.started.elapsed() >= RESTART_SETTLED {
+                if had_settled {
                     node.restart_delay = RESTART_DELAY;
                 }
                 node.restart_at = Some(Instant::now() + node.restart_delay);

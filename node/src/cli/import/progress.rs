@@ -4,6 +4,12 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::console;
 
+/// A number of records in words.
+pub(crate) fn count(records: u64) -> String {
+    let plural = if records == 1 { "" } else { "s" };
+    format!("{} record{plural}", HumanCount(records))
+}
+
 /// A bar, or nothing where nobody would see it.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -31,8 +37,7 @@ impl Progress {
     pub(crate) fn show(&self, bytes: u64, records: u64) {
         if !self.bar.is_hidden() {
             self.bar.set_position(bytes);
-            self.bar
-                .set_message(format!("{} records", HumanCount(records)));
+            self.bar.set_message(count(records));
         }
     }
 

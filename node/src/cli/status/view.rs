@@ -187,14 +187,20 @@ impl NodeView {
     }
 }
 
-/// The leader that a node of the newest term claims to be, or else the one that others name.
+/// Who leads in the newest term: the node that says so of itself, or the one that others name while
+/// it does not answer. A node that is named and denies it was restarted and leads no more.
 fn leader_of(reports: &[&StatusReport], term: u64) -> Option<u16> {
-    let newest = reports.iter().filter(|report| report.term == term);
-    newest
-        .clone()
+    let newest: Vec<_> = reports
+        .iter()
+        .filter(|report| report.term == term)
+        .collect();
+    let own = newest
+        .iter()
         .find(|report| report.role == ReportedRole::Leader)
-        .map(|report| report.node)
-        .or_else(|| newest.clone().find_map(|report| report.leader))
+        .map(|report| report.node);
+    let named = newest.iter().find_map(|report| report.leader);
+    let answers = |node| reports.iter().any(|report| report.node == node);
+    own.or_else(|| named.filter(|node| !answers(*node)))
 }
 
 fn health_of(answers: &[Answer], leader: Option<u16>, term: u64) -> Health {

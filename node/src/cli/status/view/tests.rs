@@ -107,3 +107,15 @@ fn the_table_says_what_to_do_without_a_quorum() {
     assert!(table.contains("no leader"), "{table}");
     assert_eq!(table.lines().count(), 5, "{table}");
 }
+
+#[test]
+fn a_leader_that_was_restarted_leads_no_more() {
+    let mut restarted = up(1, Some(1));
+    if let Some(report) = &mut restarted.report {
+        report.role = ReportedRole::Follower;
+        report.leader = None;
+    }
+    let view = view(&[restarted, up(2, Some(1)), up(3, Some(1))]);
+    assert_eq!(view.health(), Health::NoQuorum);
+    assert!(view.json().contains("\"leader\":null"));
+}
