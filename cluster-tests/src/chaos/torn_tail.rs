@@ -69,3 +69,6 @@ fn logs_newest_first(data_directory: &Path) -> Result<Vec<PathBuf>> {
     logs.reverse();
     Ok(logs)
 }
+
+#[cfg(test)]
+mod tests;
