@@ -8,7 +8,7 @@ mod stage;
 
 use kelp_seams::{SeededRng, SystemClock, ThreadExecutor};
 
-use self::stage::{Outcomes, Stage, entries, entry, must, position};
+use self::stage::{Outcomes, Stage, directory, entries, entry, must, position};
 use super::*;
 use crate::log::LogIndex;
 use crate::vfs::{MemFs, RealFs};
@@ -87,4 +87,62 @@ fn threads_and_real_files_do_the_same() {
     drop((log, database));
     let database = open();
     assert_eq!(entries(&database.log(LogNumber::new(7)).unwrap()), before);
+}
+
+#[test]
+fn a_closed_database_refuses_and_stays_readable() {
+    let stage = Stage::new(Arc::new(MemFs::new()));
+    let database = stage.open().unwrap();
+    let log = database.log(LogNumber::new(0)).unwrap();
+    let outcomes = Outcomes::default();
+    log.append(vec![entry(0, "queued")], outcomes.callback())
+        .unwrap();
+    database.close();
+    assert_eq!(outcomes.counts(), (1, 0), "what was queued is written");
+    database.close();
+    let refused = log.append(vec![entry(1, "late")], outcomes.callback());
+    assert!(matches!(refused, Err(StorageError::Closed)));
+    assert_eq!(outcomes.counts(), (1, 1));
+    assert_eq!(entries(&log), [entry(0, "queued")]);
+    stage.open().unwrap();
+}
+
+#[test]
+fn an_idle_log_is_witnessed_once() {
+    let stage = Stage::new(Arc::new(MemFs::new()));
+    let database = stage.open().unwrap();
+    let log = database.log(LogNumber::new(0)).unwrap();
+    log.append(vec![entry(0, "entry")], must()).unwrap();
+    stage.executor.run_until_idle();
+    let after_append = database.metrics();
+    assert_eq!((after_append.wal_groups, after_append.wal_syncs), (1, 1));
+    for _ in 0..3 {
+        stage.idle();
+    }
+    let after_idle = database.metrics();
+    assert_eq!((after_idle.wal_groups, after_idle.wal_syncs), (2, 1));
+    log.put_committed(position(0)).unwrap();
+    stage.idle();
+    let after_commit = database.metrics();
+    assert_eq!((after_commit.wal_groups, after_commit.wal_syncs), (3, 1));
+    assert_eq!(after_commit.wal_queued_bytes, 0);
+}
+
+#[test]
+fn all_that_waits_shares_one_write_and_one_sync() {
+    let stage = Stage::new(Arc::new(MemFs::new()));
+    let options = DatabaseOptions::default();
+    let database = Database::open(directory(), options, stage.seams.clone()).unwrap();
+    let log = database.log(LogNumber::new(0)).unwrap();
+    let outcomes = Outcomes::default();
+    for index in 0..1_000 {
+        log.append(vec![entry(index, vec![1; 9_000])], outcomes.callback())
+            .unwrap();
+    }
+    assert!(!database.wal_admission_open(), "more than 8 MiB wait");
+    stage.executor.run_until_idle();
+    assert!(database.wal_admission_open());
+    let metrics = database.metrics();
+    assert_eq!((metrics.wal_groups, metrics.wal_syncs), (1, 1));
+    assert_eq!(outcomes.counts(), (1_000, 0));
 }

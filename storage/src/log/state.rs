@@ -120,15 +120,14 @@ impl LogState {
     }
 
     pub(crate) fn discard_prefix(&mut self, through: LogPosition) {
-        while self
-            .first()
-            .is_some_and(|first| first.index <= through.index)
-        {
-            if self.hot.len() == self.slots.len() {
-                self.pop_hot_front();
-            }
-            self.slots.pop_front();
-            self.first_index += 1;
+        let wanted = (through.index.get() + 1).saturating_sub(self.first_index);
+        let count = usize::try_from(wanted)
+            .unwrap_or(usize::MAX)
+            .min(self.slots.len());
+        self.slots.drain(..count);
+        self.first_index += long(count);
+        while self.hot.len() > self.slots.len() {
+            self.pop_hot_front();
         }
         self.purged = Some(through);
     }

@@ -50,6 +50,7 @@ struct Workload {
     history: Arc<Mutex<History>>,
     images: Arc<Mutex<Vec<Image>>>,
     current: State,
+    checked: usize,
 }
 
 impl Workload {
@@ -83,6 +84,7 @@ impl Workload {
             history,
             images,
             current,
+            checked: 0,
         }
     }
 
@@ -228,7 +230,43 @@ impl Workload {
             boot,
             bound,
         };
-        *self = Self::on(image.disk, history, rng);
+        let checked = self.checked;
+        *self = Self {
+            checked,
+            ..Self::on(image.disk, history, rng)
+        };
+    }
+
+    /// Kills the process, not the machine: what was written stays visible, synced or not.
+    fn kill(&mut self) {
+        let Some(database) = self.database.take() else {
+            return;
+        };
+        database.shared.wal.stop_jobs();
+        drop(lock(&database.shared.lock).take());
+        std::mem::forget(database);
+        self.stage = Stage::new(Arc::new(self.disk.clone()));
+        drop(self.log(0));
+        self.check_images();
+        let found = states(self.database.as_ref().unwrap());
+        let mut history = self.history.lock().unwrap();
+        assert!(
+            history.states[history.durable..].contains(&found),
+            "the state is no submission"
+        );
+        history.states = vec![found.clone()];
+        history.durable = 0;
+        self.current = found;
+    }
+
+    /// Checks the disks after all power cuts since the last check.
+    fn check_images(&mut self) {
+        let images = std::mem::take(&mut *self.images.lock().unwrap());
+        let history = self.history.lock().unwrap();
+        for image in &images {
+            check(image, &history, &self.rng);
+        }
+        self.checked += images.len();
     }
 
     fn act(&mut self) {
@@ -242,6 +280,7 @@ impl Workload {
             19 => self.stage.idle(),
             20 => self.reopen(),
             21 => self.crash(),
+            22 => self.kill(),
             _ => {
                 self.stage.executor.run_until_idle();
             }
@@ -314,16 +353,9 @@ fn check(image: &Image, history: &History, rng: &SeededRng) {
 
 fn run(seed: u64, action_count: usize) -> usize {
     let mut workload = Workload::new(seed);
-    let rng = SeededRng::new(seed ^ 0xABCD);
-    let mut checked = 0;
     for _ in 0..action_count {
         workload.act();
-        let images = std::mem::take(&mut *workload.images.lock().unwrap());
-        let history = workload.history.lock().unwrap();
-        for image in &images {
-            check(image, &history, &rng);
-        }
-        checked += images.len();
+        workload.check_images();
     }
     assert!(workload.disk.exists(directory()).unwrap());
     workload.disk.on_sync(Arc::new(|_, _| {}));
@@ -333,7 +365,7 @@ fn run(seed: u64, action_count: usize) -> usize {
         states(workload.database.as_ref().unwrap()),
         workload.current
     );
-    checked
+    workload.checked
 }
 
 #[test]
@@ -344,4 +376,30 @@ fn a_crash_at_any_sync_leaves_a_prefix_with_all_that_was_durable() {
         checked += outcome.unwrap_or_else(|_| panic!("seed {seed} fails"));
     }
     assert!(checked > 500, "only {checked} crashes were tried");
+}
+
+#[test]
+fn files_filled_by_records_nobody_waits_for_are_durable_before_the_next_one() {
+    let disk = MemFs::new();
+    let stage = Stage::new(Arc::new(disk.clone()));
+    let database = stage.open().unwrap();
+    let log = database.log(LogNumber::new(0)).unwrap();
+    let rng = SeededRng::new(3);
+    for index in 0..100 {
+        log.put_committed(LogPosition {
+            index: LogIndex::new(index),
+            term: term(1),
+        })
+        .unwrap();
+        stage.idle();
+        let image = Stage::new(Arc::new(disk.crash_clone(&rng)));
+        let found = image
+            .open()
+            .unwrap()
+            .log(LogNumber::new(0))
+            .unwrap()
+            .committed();
+        assert!(found.is_none_or(|found| found.index <= LogIndex::new(index)));
+    }
+    assert!(database.metrics().wal_files > 1);
 }

@@ -96,3 +96,22 @@ fn limits_are_refused_before_anything_is_written() {
     assert!(database.wal_admission_open());
     assert_eq!(database.directory(), directory());
 }
+
+#[test]
+fn files_that_hold_nothing_are_removed_at_open() {
+    let disk = MemFs::new();
+    for _ in 0..5 {
+        let stage = Stage::new(Arc::new(disk.clone()));
+        let database = stage.open().unwrap();
+        stage.executor.run_until_idle();
+        database.close();
+    }
+    let database = Stage::new(Arc::new(disk.clone())).open().unwrap();
+    let names = disk.list(directory()).unwrap();
+    assert_eq!(
+        names,
+        ["HARDSTATE", "IDENTITY", "LOCK"],
+        "nothing was ever appended"
+    );
+    drop(database);
+}

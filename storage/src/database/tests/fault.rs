@@ -233,3 +233,29 @@ fn no_space_at_any_operation_ends_in_success_or_poison() {
         assert!(!run.opened || run.poisoned || durable == run.submitted || failed > 0);
     }
 }
+
+#[test]
+fn a_vote_that_hard_state_does_not_take_is_not_durable() {
+    for operation in [FaultOperation::Write, FaultOperation::Sync] {
+        let faults = FaultFs::new(Arc::new(MemFs::new()));
+        let stage = Stage::new(Arc::new(faults.clone()));
+        let database = stage.open().unwrap();
+        let log = database.log(LogNumber::new(0)).unwrap();
+        let rule = FaultRule::once(Some(operation), 0, Fault::Errno(EIO));
+        faults.add(FaultRule {
+            name: Some("HARDSTATE".to_owned()),
+            ..rule
+        });
+        let outcomes = Outcomes::default();
+        log.append(vec![entry(0, "with the vote")], outcomes.callback())
+            .unwrap();
+        log.put_vote(b"vote", outcomes.callback()).unwrap();
+        stage.executor.run_until_idle();
+        assert_eq!(outcomes.counts(), (0, 2));
+        assert!(database.metrics().poisoned);
+        assert!(matches!(
+            database.raise_boot(),
+            Err(StorageError::Poisoned(_))
+        ));
+    }
+}
