@@ -1,9 +1,9 @@
 //! Kills nodes under load and judges what is left.
 //!
 //! Writers put and delete through all nodes, each on keys of its own, and note every answer in a
-//! [`Ledger`]. Meanwhile, round after round, a node is killed as `kill -9` does, sometimes half a
-//! frame is appended to its log (a killed process alone leaves no torn tail, since the page cache
-//! survives it), and it is started again and must catch up. At the end nobody writes, and every
+//! [`Ledger`]. Meanwhile, round after round, a node, or all of them, is killed as `kill -9` does,
+//! sometimes half a frame is appended to its log (a killed process alone leaves no torn tail, since
+//! the page cache survives it), and it is started again and must catch up. At the end nobody writes, and every
 //! node must have applied the same entries, have the same chain hash, and hold what the ledger
 //! allows.
 

@@ -3,7 +3,7 @@
 use kelp_cluster_tests::chaos::{self, ChaosOptions};
 use kelp_cluster_tests::kelp_program;
 
-/// Leaders and others, one at a time; half of them come back with a torn log.
+/// Leaders and others, now and then all at once; half of them come back with a torn log.
 const ROUNDS: u32 = 10;
 
 #[tokio::test]
@@ -22,10 +22,8 @@ async fn nothing_acknowledged_is_lost_when_nodes_are_killed_under_load() {
         .await
         .unwrap();
     assert_eq!(report.violations, []);
-    assert!(
-        report.rounds.iter().any(|round| round.torn),
-        "a torn log was among the rounds"
-    );
+    let torn = report.rounds.iter().any(|round| !round.torn.is_empty());
+    assert!(torn, "a torn log was among the rounds");
     assert!(
         report.ledger.acknowledged_count() > 1000,
         "there was load: {:?}",

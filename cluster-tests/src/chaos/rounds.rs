@@ -61,15 +61,15 @@ impl Progress {
 pub struct RoundReport {
     /// The number of the round, from 1.
     pub round: u32,
-    /// The node that was killed.
-    pub victim: u16,
-    /// Whether it led.
+    /// The nodes that were killed: one, or all.
+    pub victims: Vec<u16>,
+    /// Whether the leader was among them.
     pub led: bool,
-    /// Whether half a frame was appended to its log.
-    pub torn: bool,
+    /// The nodes whose log got half a frame.
+    pub torn: Vec<u16>,
     /// Longest time without an acknowledged write, from the kill until writes went on.
     pub gap: Duration,
-    /// From the start of the process until it had caught up.
+    /// From the start of the first process until all had caught up.
     pub rejoin: Duration,
     /// Writes acknowledged since the first round.
     pub acknowledged: u64,
@@ -79,11 +79,12 @@ impl fmt::Display for RoundReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "round {}: killed node {}{}{}; longest gap {} ms, back after {} ms; {} writes acknowledged",
+            "round {}: killed {:?}{}, tore {:?}; longest gap {} ms, back after {} ms; \
+             {} writes acknowledged",
             self.round,
-            self.victim,
-            if self.led { " (leader)" } else { "" },
-            if self.torn { ", tore its log" } else { "" },
+            self.victims,
+            if self.led { " with the leader" } else { "" },
+            self.torn,
             self.gap.as_millis(),
             self.rejoin.as_millis(),
             self.acknowledged,
@@ -91,7 +92,10 @@ impl fmt::Display for RoundReport {
     }
 }
 
-/// Runs one round; odd ones kill the leader, even ones a node by chance.
+/// Every so many rounds all nodes are killed at once, as by a power cut.
+const KILL_ALL_EVERY: u32 = 5;
+
+/// Runs one round. Odd ones kill the leader, even ones a node by chance, each fifth one all.
 pub(super) async fn run(
     round: u32,
     cluster: &DevCluster,
@@ -101,37 +105,48 @@ pub(super) async fn run(
 ) -> Result<RoundReport> {
     sleep(CALM + CALM.mul_f64(fraction(random))).await;
     let leader = nodes.leader(RECOVERY_TIMEOUT).await?;
-    let victim = if round.is_multiple_of(2) {
-        pick(&nodes.ids(), random)
-    } else {
-        leader
+    let victims = match round {
+        round if round.is_multiple_of(KILL_ALL_EVERY) => nodes.ids(),
+        round if round.is_multiple_of(2) => vec![pick(&nodes.ids(), random)],
+        _ => vec![leader],
     };
     progress.take_gap();
-    cluster.kill(victim)?;
-    wait_until_writes_go_on(progress)
-        .await
-        .with_context(|| format!("node {victim} killed"))?;
-    let gap = progress.take_gap();
-    let torn = random.next_u64().is_multiple_of(2);
-    if torn {
+    for &victim in &victims {
+        cluster.kill(victim)?;
+    }
+    if victims.len() == 1 {
+        wait_until_writes_go_on(progress)
+            .await
+            .with_context(|| format!("{victims:?} killed"))?;
+    }
+    let mut torn = victims.clone();
+    torn.retain(|_| random.next_u64().is_multiple_of(2));
+    for &victim in &torn {
         torn_tail::append(&cluster.node(victim)?.data_dir)?;
     }
     let start = Instant::now();
-    cluster.restart(victim)?;
-    nodes.wait_until_caught_up(victim, REJOIN_TIMEOUT).await?;
+    for &victim in &victims {
+        cluster.restart(victim)?;
+    }
+    for &victim in &victims {
+        nodes.wait_until_caught_up(victim, REJOIN_TIMEOUT).await?;
+    }
+    let rejoin = start.elapsed();
+    wait_until_writes_go_on(progress)
+        .await
+        .with_context(|| format!("{victims:?} restarted"))?;
     Ok(RoundReport {
         round,
-        victim,
-        led: victim == leader,
+        led: victims.contains(&leader),
+        victims,
         torn,
-        gap,
-        rejoin: start.elapsed(),
+        gap: progress.take_gap(),
+        rejoin,
         acknowledged: progress.count(),
     })
 }
 
-/// Waits for more writes than can have been acknowledged by the victim before it died: a second of
-/// them after the first new one.
+/// Waits for a write that was acknowledged well after now.
 async fn wait_until_writes_go_on(progress: &Progress) -> Result<()> {
     let deadline = Instant::now() + RECOVERY_TIMEOUT;
     // Answers that were on their way when the process died still arrive.
