@@ -1,6 +1,7 @@
 //! Reads one file of the write-ahead log from its start to the first place that does not hold.
 
 use std::io;
+use std::ops::Range;
 
 use super::format::RECORD_HEADER_BYTES;
 use super::format::{
@@ -34,6 +35,9 @@ pub(super) enum Frame {
     Fault(&'static str),
 }
 
+/// How much is read at a time: a log of small frames costs few calls.
+const READ_AHEAD_BYTES: u64 = 1 << 20;
+
 /// Walks over the frames of a file.
 pub(super) struct Scanner<'a> {
     file: &'a dyn VfsFile,
@@ -43,8 +47,11 @@ pub(super) struct Scanner<'a> {
     pub(super) offset: u64,
     /// The sequence that the next record has.
     pub(super) next_sequence: u64,
-    body: Vec<u8>,
-    body_offset: u64,
+    /// A piece of the file and where it starts.
+    window: Vec<u8>,
+    window_offset: u64,
+    /// The body of the last frame in the window, and its records in the body.
+    body: Range<usize>,
     records: Vec<(usize, usize)>,
 }
 
@@ -56,17 +63,19 @@ impl<'a> Scanner<'a> {
             length: file.len()?,
             offset: long(FILE_HEADER_BYTES),
             next_sequence,
-            body: Vec::new(),
-            body_offset: 0,
+            window: Vec::new(),
+            window_offset: 0,
+            body: 0..0,
             records: Vec::new(),
         })
     }
 
     /// Reads the next frame whole and checks all of it before anything is believed.
     pub(super) fn next_frame(&mut self) -> io::Result<Frame> {
-        let mut bytes = [0; FRAME_HEADER_BYTES];
-        let count = read_full(self.file, &mut bytes, self.offset)?;
-        let Some(header) = FrameHeader::decode(&bytes[..count], self.salt, self.offset) else {
+        let Some(found) = self.fetch(self.offset, FRAME_HEADER_BYTES)? else {
+            return Ok(Frame::Fault("the file ends without a seal"));
+        };
+        let Some(header) = FrameHeader::decode(&self.window[found], self.salt, self.offset) else {
             return Ok(Frame::Fault("no frame starts here"));
         };
         if header.first_sequence != self.next_sequence {
@@ -76,16 +85,14 @@ impl<'a> Scanner<'a> {
         }
         let body_offset = self.offset + long(FRAME_HEADER_BYTES);
         let body_bytes = index(u64::from(header.body_bytes));
-        let left = self.length.saturating_sub(body_offset);
-        if body_bytes > FRAME_BODY_BYTES_MAX || long(body_bytes) > left {
-            return Ok(Frame::Fault("the frame is longer than the file"));
+        if body_bytes > FRAME_BODY_BYTES_MAX {
+            return Ok(Frame::Fault("the frame is longer than a frame may be"));
         }
-        self.body.resize(body_bytes, 0);
-        if read_full(self.file, &mut self.body, body_offset)? < body_bytes {
+        let Some(body) = self.fetch(body_offset, body_bytes)? else {
             return Ok(Frame::Fault("the file ends inside the frame"));
-        }
-        self.body_offset = body_offset;
-        if !self.split(header.record_count) {
+        };
+        self.body = body;
+        if !self.split(header.record_count, body_offset) {
             return Ok(Frame::Fault("the checksum of a record does not hold"));
         }
         self.offset = body_offset + long(body_bytes);
@@ -96,32 +103,54 @@ impl<'a> Scanner<'a> {
         })
     }
 
+    /// The records of the last intact frame with their offsets in the file.
+    pub(super) fn records(&self) -> impl Iterator<Item = (u64, RawRecord<'_>)> {
+        let body = &self.window[self.body.clone()];
+        let body_offset = self.window_offset + long(self.body.start);
+        self.records.iter().map(move |(position, length)| {
+            let start = position + RECORD_HEADER_BYTES;
+            let payload = &body[start..start + length];
+            let record = RawRecord {
+                position: *position,
+                payload,
+            };
+            (body_offset + long(*position), record)
+        })
+    }
+
     /// Finds the records of the body. Answers whether they are exactly the promised ones.
-    fn split(&mut self, record_count: u32) -> bool {
+    fn split(&mut self, record_count: u32, body_offset: u64) -> bool {
         self.records.clear();
+        let body = &self.window[self.body.clone()];
         let mut position = 0;
         for _ in 0..record_count {
-            let Some(record) = record_at(&self.body, position, self.salt, self.body_offset) else {
+            let Some(record) = record_at(body, position, self.salt, body_offset) else {
                 return false;
             };
             let length = record.payload.len();
             self.records.push((position, length));
             position += RECORD_HEADER_BYTES + padded(length);
         }
-        position == self.body.len()
+        position == body.len()
     }
 
-    /// The records of the last intact frame with their offsets in the file.
-    pub(super) fn records(&self) -> impl Iterator<Item = (u64, RawRecord<'_>)> {
-        self.records.iter().map(|(position, length)| {
-            let start = position + RECORD_HEADER_BYTES;
-            let payload = &self.body[start..start + length];
-            let record = RawRecord {
-                position: *position,
-                payload,
-            };
-            (self.body_offset + long(*position), record)
-        })
+    /// Brings a piece of the file into the window. None when the file ends inside it; nothing is
+    /// allocated for bytes that the file does not have.
+    fn fetch(&mut self, offset: u64, count: usize) -> io::Result<Option<Range<usize>>> {
+        let left = self.length.saturating_sub(offset);
+        if left < long(count) {
+            return Ok(None);
+        }
+        let held = self.window_offset + long(self.window.len());
+        if offset < self.window_offset || held < offset + long(count) {
+            let wanted = READ_AHEAD_BYTES.max(long(count)).min(left);
+            self.window.resize(index(wanted), 0);
+            let read = read_full(self.file, &mut self.window, offset)?;
+            self.window.truncate(read);
+            self.window_offset = offset;
+        }
+        let start = index(offset - self.window_offset);
+        Ok((start + count <= self.window.len()).then(|| start..start + count))
     }
 }
 
