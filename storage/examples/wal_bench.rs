@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p kelp-storage --example wal_bench -- DIRECTORY [SECONDS]` prints one line
 //! per combination of entry size and appends in flight: entries and mebibytes per second, entries
-//! per sync, and the mean duration of a sync beside that of a bare write and sync on the same disk.
+//! per sync, and the mean duration of a sync. Before them it prints how long an open takes, and a
+//! bare write and sync on the same disk.
 
 #![expect(clippy::print_stdout, reason = "the lines are its result")]
 
@@ -30,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rng: Arc::new(OsRng::open()?),
         executor: Arc::new(ThreadExecutor::new(clock)),
     };
+    reopen(&directory.join("reopen"), &seams)?;
     println!(
         "bare write and sync of 4 KiB: {:?}",
         bare_sync(directory, &seams)?
@@ -40,6 +42,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             run(&one, &seams, bytes, in_flight, Duration::from_secs(seconds))?;
         }
     }
+    Ok(())
+}
+
+/// Times the replay of a log of many small groups.
+fn reopen(directory: &Path, seams: &Seams) -> Result<(), Box<dyn std::error::Error>> {
+    const ENTRIES: u64 = 200_000;
+    const BYTES: usize = 1024;
+    let open = || Database::open(directory, DatabaseOptions::default(), seams.clone());
+    let database = open()?;
+    let log = database.log(LogNumber::new(0))?;
+    let payload = bytes::Bytes::from(vec![42; BYTES]);
+    let term = EntryTerm { term: 1, leader: 1 };
+    for index in 0..ENTRIES {
+        let entry = LogEntry {
+            index: LogIndex::new(index),
+            term,
+            payload: payload.clone(),
+        };
+        log.append(vec![entry], Box::new(|_| ()))?;
+    }
+    database.close();
+    let mebibytes = database.metrics().wal_bytes / (1 << 20);
+    drop((log, database));
+    let start = seams.clock.monotonic();
+    let database = open()?;
+    let elapsed = seams.clock.monotonic().saturating_duration_since(start);
+    let last = database
+        .log(LogNumber::new(0))?
+        .last()
+        .map(|last| last.index.get());
+    assert_eq!(last, Some(ENTRIES - 1), "the whole log is back");
+    println!("open with {mebibytes} MiB of log, {ENTRIES} entries: {elapsed:?}");
+    database.close();
     Ok(())
 }
 
