@@ -43,11 +43,12 @@ impl Raft {
         }
         Entry::decode(&entry).map_err(|error| ProposeError::Invalid(error.to_string()))?;
         let (responder, outcome) = ProgressResponder::complete_only();
+        // Not turned away by tokio's budget: the first poll fixes the place in the log.
         let queued = self
             .inner
             .raft
-            .client_write_ff(EntryBytes(entry), Some(responder))
-            .await;
+            .client_write_ff(EntryBytes(entry), Some(responder));
+        let queued = tokio::task::unconstrained(queued).await;
         queued.map_err(|_| ProposeError::Stopped)?;
         Ok(Proposal { outcome })
     }

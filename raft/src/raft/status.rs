@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::Raft;
 use crate::model::{LogIndex, Member, NodeId, Term};
-use crate::type_config::{StoredMembership, node_of};
+use crate::type_config::{MemberNode, StoredMembership, TypeConfig, node_of};
 
 /// What a replica does in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,10 @@ impl Raft {
         let metrics = self.inner.raft.metrics();
         // The watched value is locked while it is borrowed, and the core waits for that lock.
         let metrics = metrics.borrow_watched().clone();
+        // A core that panicked leaves its last metrics behind, but nobody counts its epochs.
+        let ended = self.inner.epoch.has_changed().is_err();
         let role = match (&metrics.running_state, metrics.state) {
+            _ if ended => Role::Stopped,
             (Err(_), _) | (_, ServerState::Shutdown) => Role::Stopped,
             (_, ServerState::Leader) => Role::Leader,
             (_, ServerState::Follower) => Role::Follower,
@@ -129,23 +132,32 @@ impl Raft {
         let mut metrics = self.inner.raft.metrics();
         loop {
             let running = metrics.borrow_watched().running_state.clone();
-            match running {
-                Err(Fatal::StorageError(error)) => return StopReason::Storage(error.to_string()),
-                Err(Fatal::Panicked) => return StopReason::Panicked,
-                Err(Fatal::Stopped) => return StopReason::Shutdown,
-                Ok(()) => {}
+            if let Err(fatal) = running {
+                return stop_reason(&fatal);
             }
             if metrics.changed().await.is_err() {
-                return StopReason::Shutdown;
+                // The core is gone; if it panicked it had no time to say so.
+                let asked = self.inner.raft.with_raft_state(|_| ()).await;
+                return asked
+                    .err()
+                    .map_or(StopReason::Shutdown, |fatal| stop_reason(&fatal));
             }
         }
+    }
+}
+
+fn stop_reason(fatal: &Fatal<TypeConfig>) -> StopReason {
+    match fatal {
+        Fatal::StorageError(error) => StopReason::Storage(error.to_string()),
+        Fatal::Panicked => StopReason::Panicked,
+        Fatal::Stopped => StopReason::Shutdown,
     }
 }
 
 /// The members in `stored` with their roles.
 fn members(stored: &StoredMembership) -> BTreeMap<NodeId, Member> {
     let voters: Vec<u64> = stored.voter_ids().collect();
-    let member = |(id, node): (&u64, &crate::type_config::MemberNode)| {
+    let member = |(id, node): (&u64, &MemberNode)| {
         let member = Member {
             name: node.name.clone(),
             peer: node.peer.clone(),

@@ -152,7 +152,7 @@ async fn disturb(cluster: &mut Cluster, rng: &SeededRng) {
             });
         }
         8 if live.contains(&node) => {
-            cluster.pause(node, Part::Disk, rng.next_u64().is_multiple_of(2))
+            cluster.pause(node, Part::Disk, rng.next_u64().is_multiple_of(2));
         }
         _ => cluster.network.heal(),
     }

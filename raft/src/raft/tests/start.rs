@@ -1,19 +1,23 @@
 //! Starting, stopping and failing.
 
 use std::path::Path;
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use kelp_seams::{ManualClock, SeededRng, SteppedExecutor};
+use kelp_seams::{Executor, ManualClock, SeededRng, SteppedExecutor};
 use kelp_storage::{Database, DatabaseOptions, Fault, FaultOperation, FaultRule, MemFs, Seams};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse};
 
 use super::*;
 use crate::bus::{BusError, PeerBus, PeerClass};
 use crate::error::{ProposeError, StartError};
+use crate::message;
 use crate::model::{ClusterId, GroupId};
 use crate::options::{LeaderRestore, RaftOptions, RaftParts, Timing, raft_config};
 use crate::testing::{Cluster, ClusterOptions, Recorder, entry, put};
+use crate::type_config::{LeaderId, LogId, LogPayload, RaftEntry, Vote};
 
 /// A bus of a node that knows nobody.
 struct NoPeers;
@@ -40,21 +44,28 @@ fn options(node: u16, cluster: u8) -> RaftOptions {
 }
 
 fn parts(disk: &MemFs) -> RaftParts {
+    parts_on(disk).0
+}
+
+/// Parts of a replica whose jobs run only when the executor is stepped.
+fn parts_on(disk: &MemFs) -> (RaftParts, Arc<SteppedExecutor>) {
     let clock = Arc::new(ManualClock::new());
+    let executor = Arc::new(SteppedExecutor::new(Arc::clone(&clock) as Arc<dyn Clock>));
     let seams = Seams {
         vfs: Arc::new(disk.clone()),
-        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        clock,
         rng: Arc::new(SeededRng::new(1)),
-        executor: Arc::new(SteppedExecutor::new(clock)),
+        executor: Arc::clone(&executor) as Arc<dyn Executor>,
     };
     let options = DatabaseOptions::for_tests();
     let database = Database::open(Path::new("/data"), options, seams.clone()).unwrap();
-    RaftParts {
+    let parts = RaftParts {
         database,
         seams,
         bus: Arc::new(NoPeers),
         observer: Arc::new(Recorder::default()),
-    }
+    };
+    (parts, executor)
 }
 
 #[tokio::test]
@@ -88,7 +99,7 @@ async fn a_replica_that_was_shut_down_answers_nothing() {
     assert_eq!(raft.status().role, Role::Stopped);
     let read = raft.read_index(Duration::from_secs(1)).await;
     assert!(read.is_err());
-    let request = crate::message::request_header(5, GroupId::new(0), 0).freeze();
+    let request = message::request_header(5, GroupId::new(0), 0).freeze();
     drop(
         raft.handler()
             .handle(NodeId::new(2), PeerClass::Control, request)
@@ -102,8 +113,8 @@ async fn peers_may_speak_only_for_themselves_and_about_this_group() {
         .await
         .unwrap();
     let vote = openraft::raft::VoteRequest::new(
-        crate::type_config::Vote {
-            leader_id: crate::type_config::LeaderId {
+        Vote {
+            leader_id: LeaderId {
                 term: 9,
                 node_id: 3,
             },
@@ -111,9 +122,9 @@ async fn peers_may_speak_only_for_themselves_and_about_this_group() {
         },
         None,
     );
-    let kind = crate::message::RaftKind::Vote;
-    let own = crate::message::encode_vote(GroupId::new(0), kind, &vote);
-    let other_group = crate::message::encode_vote(GroupId::new(4), kind, &vote);
+    let kind = message::RaftKind::Vote;
+    let own = message::encode_vote(GroupId::new(0), kind, &vote);
+    let other_group = message::encode_vote(GroupId::new(4), kind, &vote);
     let handler = raft.handler();
     let control = PeerClass::Control;
     assert!(handler.handle(NodeId::new(2), control, own).await.is_err());
@@ -123,7 +134,7 @@ async fn peers_may_speak_only_for_themselves_and_about_this_group() {
             .await
             .is_err()
     );
-    let unknown = crate::message::request_header(63, GroupId::new(0), 0).freeze();
+    let unknown = message::request_header(63, GroupId::new(0), 0).freeze();
     assert!(
         handler
             .handle(NodeId::new(3), control, unknown)
@@ -192,4 +203,71 @@ async fn a_failed_sync_stops_the_replica_for_good() {
     cluster.restart(node).await;
     cluster.leader().await;
     assert!(cluster.read(node, "key").is_some());
+}
+
+#[tokio::test]
+async fn appends_enter_the_core_in_order_although_their_task_has_used_up_its_budget() {
+    let (parts, executor) = parts_on(&MemFs::new());
+    let raft = Raft::start(options(1, 7), parts).await.unwrap();
+    let leader = LeaderId {
+        term: 5,
+        node_id: 2,
+    };
+    let append = |index: u64| {
+        let request = AppendEntriesRequest {
+            vote: Vote {
+                leader_id: leader,
+                committed: true,
+            },
+            prev_log_id: index
+                .checked_sub(1)
+                .map(|before| LogId::new(leader, before)),
+            entries: vec![RaftEntry {
+                log_id: LogId::new(leader, index),
+                payload: LogPayload::Blank,
+            }],
+            leader_commit: None,
+        };
+        let bytes = message::encode_append(GroupId::new(0), &request);
+        raft.handler()
+            .handle(NodeId::new(2), PeerClass::Append, bytes)
+    };
+    let (mut first, mut second) = (append(0), tokio::task::unconstrained(append(1)));
+    std::future::poll_fn(|context| {
+        while tokio::task::coop::has_budget_remaining() {
+            let mut one = std::pin::pin!(tokio::task::coop::consume_budget());
+            assert!(one.as_mut().poll(context).is_ready());
+        }
+        assert!(first.poll_unpin(context).is_pending());
+        assert!(second.poll_unpin(context).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    let replies = futures_util::future::join(first, second);
+    tokio::pin!(replies);
+    let (first, second) = loop {
+        executor.run_until_idle();
+        if let Poll::Ready(replies) = futures_util::poll!(&mut replies) {
+            break replies;
+        }
+        tokio::task::yield_now().await;
+    };
+    for reply in [first, second] {
+        let body = message::PeerReply::decode(reply.unwrap()).unwrap().body;
+        let reply = message::decode_append_reply(body).unwrap();
+        assert_eq!(reply, AppendEntriesResponse::Success);
+    }
+    raft.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_core_is_told_as_one() {
+    let cluster = Cluster::start(ClusterOptions::new(1)).await;
+    let raft = cluster.raft(NodeId::new(1)).clone();
+    let planted = raft.inner.raft.with_raft_state(|_| panic!("planted")).await;
+    assert!(planted.is_err());
+    assert_eq!(raft.stopped().await, StopReason::Panicked);
+    let mut epoch = raft.status_watch();
+    while epoch.changed().await.is_ok() {}
+    assert_eq!(raft.status().role, Role::Stopped);
 }
