@@ -5,6 +5,7 @@ mod directory;
 mod fault;
 mod golden;
 mod stage;
+mod threads;
 
 use kelp_seams::{SeededRng, SystemClock, ThreadExecutor};
 
