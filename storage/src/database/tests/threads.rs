@@ -42,7 +42,7 @@ fn work(log: &Log) -> Snapshot {
     }
     for _ in 0..submitted {
         receiver
-            .recv_timeout(Duration::from_secs(60))
+            .recv_timeout(Duration::from_mins(1))
             .unwrap()
             .unwrap();
     }
