@@ -106,9 +106,9 @@ impl Server {
         let contact = Arc::clone(&self.contact);
         let clock = Arc::clone(&self.clock);
         let answer = async move {
-            // Appends must enter the core in order of arrival, which the first poll keeps only if it
-            // goes all the way: a task that has used up tokio's budget would turn it away, and a
-            // later append would pass it. Its conflict would then follow the acknowledgement of
+            // Appends must enter the core in order of arrival, which the first poll keeps only if
+            // it goes all the way: a task that has used up tokio's budget would turn it away, and
+            // a later append would pass it. Its conflict would then follow the acknowledgement of
             // the earlier one, as if the log had gone back.
             let reply = tokio::task::unconstrained(raft.append_entries(request)).await;
             let reply = reply.map_err(stopped)?;
