@@ -13,6 +13,7 @@ mod error;
 mod peer_service;
 mod readiness;
 mod stop;
+mod vital;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use std::sync::atomic::AtomicBool;
 
 use kelp_client::{Listener, Transport};
 use kelp_raft::{ClusterId, GroupId, Member, NodeId, Raft, RaftOptions, RaftParts, Timing};
+use kelp_seams::Executor;
 use kelp_storage::{Database, DatabaseOptions, Seams};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -39,6 +41,7 @@ use crate::tls::{PeerTls, PortTls, TlsMaterial};
 use cluster_view::NodeView;
 use peer_service::PeerService;
 use readiness::Readiness;
+use vital::Vitals;
 
 pub use error::{Port, StartError};
 
@@ -111,6 +114,8 @@ pub struct Node {
     links: PeerLinks,
     peers: PeerServer,
     proposer: Arc<Proposer>,
+    vitals: Vitals,
+    executor: Arc<dyn Executor>,
     stopping: Arc<AtomicBool>,
     stop_ports: watch::Sender<bool>,
     stop_http: watch::Sender<bool>,
@@ -127,6 +132,7 @@ struct Core {
     raft: Raft,
     proposer: Arc<Proposer>,
     packer: Packer,
+    vitals: Vitals,
     peers: PeerServer,
     client: Box<dyn Listener>,
     http: Box<dyn Listener>,
@@ -165,7 +171,9 @@ impl Core {
             observer: Arc::clone(&proposer) as Arc<dyn kelp_raft::ApplyObserver>,
         };
         let raft = Raft::start(raft_options, parts).await?;
-        let packer = Packer::start(raft.clone(), database.clone());
+        let vitals = Vitals::new();
+        let (packer, packing) = Packer::new(raft.clone(), database.clone());
+        vitals.spawn("packer", packing);
         let clock = Arc::clone(&seams.clock);
         let service = PeerService::new(raft.handler(), packer.clone(), clock, GROUP);
         let peers = PeerServer::start(peer, &links, Arc::new(service))
@@ -177,6 +185,7 @@ impl Core {
             raft,
             proposer,
             packer,
+            vitals,
             peers,
             client,
             http,
@@ -213,14 +222,17 @@ impl Node {
             Arc::clone(clock),
             options.timing,
         ));
-        let sender = tokio::spawn(sender::run(SenderParts {
-            proposer: Arc::clone(proposer),
-            group: GROUP,
-            bus: Arc::new(links.clone()),
-            packer: packer.clone(),
-            leadership: Arc::clone(&leadership),
-            clock: Arc::clone(clock),
-        }));
+        let sender = core.vitals.spawn(
+            "sender",
+            sender::run(SenderParts {
+                proposer: Arc::clone(proposer),
+                group: GROUP,
+                bus: Arc::new(links.clone()),
+                packer: packer.clone(),
+                leadership: Arc::clone(&leadership),
+                clock: Arc::clone(clock),
+            }),
+        );
         let stopping = Arc::new(AtomicBool::new(false));
         let observer = Observer::new(raft, database, links, Arc::clone(clock));
         observer.set_certificate_expiry(options.material.not_after());
@@ -259,6 +271,8 @@ impl Node {
             Arc::new(readiness),
             stop,
         );
+        let client_port = core.vitals.spawn("client port", client);
+        let http_port = core.vitals.spawn("http port", http);
         Ok(Self {
             addresses,
             database: core.database,
@@ -266,11 +280,13 @@ impl Node {
             links: core.links,
             peers: core.peers,
             proposer: core.proposer,
+            vitals: core.vitals,
+            executor: seams.executor,
             stopping,
             stop_ports,
             stop_http,
-            client_port: tokio::spawn(client),
-            http_port: tokio::spawn(http),
+            client_port,
+            http_port,
             sender,
         })
     }
@@ -284,7 +300,8 @@ impl Node {
     pub async fn failed(&self) -> String {
         tokio::select! {
             reason = self.raft.stopped() => reason.to_string(),
-            () = self.proposer.fenced() => "another process runs with this node's identity".to_owned(),
+            reason = self.proposer.failed() => reason.to_owned(),
+            task = self.vitals.panicked() => format!("the {task} panicked, which is a bug"),
         }
     }
 }

@@ -14,12 +14,12 @@ pub(crate) mod outbox;
 pub(crate) mod packer;
 pub(crate) mod sender;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
 use kelp_raft::{ApplyObserver, Boot, LogIndex, NodeId, OwnSubBatch, StateView, SubBatchOutcome};
 use kelp_seams::Monotonic;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use outbox::{ConnectionOrder, Outbox, OutboxLimits, Refusal, Told, WriteOutcome};
 
@@ -45,7 +45,8 @@ pub(crate) struct Proposer {
     boot: Boot,
     outbox: Mutex<Outbox<Ticket, Ticket>>,
     wake: Notify,
-    fenced: Notify,
+    /// Why no write of this node can execute any more.
+    failure: watch::Sender<Option<&'static str>>,
 }
 
 impl Proposer {
@@ -55,7 +56,7 @@ impl Proposer {
             boot,
             outbox: Mutex::new(Outbox::new(node, boot, limits)),
             wake: Notify::new(),
-            fenced: Notify::new(),
+            failure: watch::Sender::new(None),
         }
     }
 
@@ -83,9 +84,13 @@ impl Proposer {
         self.lock().ride(order, ticket).is_ok()
     }
 
-    /// Resolves when another process has taken over this node's identity.
-    pub(crate) async fn fenced(&self) {
-        self.fenced.notified().await;
+    /// Resolves when no write of this node can execute any more, with the reason.
+    pub(crate) async fn failed(&self) -> &'static str {
+        let mut failure = self.failure.subscribe();
+        match failure.wait_for(Option::is_some).await {
+            Ok(reason) => reason.unwrap_or_default(),
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Refuses everything that was handed to nobody.
@@ -98,9 +103,9 @@ impl Proposer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Outbox<Ticket, Ticket>> {
-        // A panic inside the outbox leaves its invariants in doubt, but such a panic ends the
-        // process; the guard is taken only to let it end in order.
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outbox.lock().expect(
+            "a panic inside the outbox leaves writes in doubt, so whoever comes next ends too",
+        )
     }
 
     fn tell(told: Told<Ticket>) {
@@ -113,9 +118,8 @@ impl Proposer {
         self.wake.notified().await;
     }
 
-    fn fence(&self) {
-        tracing::error!("another process runs with this node's identity; stopping");
-        self.fenced.notify_one();
+    fn fail(&self, reason: &'static str) {
+        self.failure.send_replace(Some(reason));
     }
 }
 

@@ -69,10 +69,10 @@ pub(super) fn write_outcome(
 ) -> Status {
     let (status, text) = match outcome {
         WriteOutcome::Done { reply, .. } => return command_reply(out, mark, reply),
-        WriteOutcome::Executed => {
-            encode_response(out, &Response::new(mark.id, mark.opcode, Status::Ok));
-            return Status::Ok;
-        }
+        WriteOutcome::Executed => (
+            Status::OutcomeUnknown,
+            "the write was executed, but its reply is no longer known".to_owned(),
+        ),
         WriteOutcome::NotExecuted(Refusal::NoLeader) => (Status::NoLeader, port.view.no_leader_text()),
         WriteOutcome::NotExecuted(refusal) => refusal_text(*refusal),
         WriteOutcome::Unknown => (

@@ -7,6 +7,10 @@ use kelp_raft::Role;
 
 use super::Node;
 
+/// For the steps after the grace period. A healthy disk needs milliseconds; a stuck one must not
+/// keep the process.
+const FINISH_TIME_MAX: Duration = Duration::from_secs(5);
+
 impl Node {
     /// Stops within about `grace`: hands the leadership over, answers what is in flight through
     /// the new leader, then syncs and closes everything.
@@ -29,15 +33,24 @@ impl Node {
             client_port.abort();
         }
         self.sender.abort();
-        self.raft.shutdown().await;
-        self.peers.stop().await;
-        self.links.stop().await;
-        self.stop_http.send_replace(true);
-        if self.http_port.await.is_err() {
-            tracing::debug!("http port had ended already");
+        let finish = async {
+            self.raft.shutdown().await;
+            self.peers.stop().await;
+            self.links.stop().await;
+            self.stop_http.send_replace(true);
+            if self.http_port.await.is_err() {
+                tracing::debug!("http port had ended already");
+            }
+            let database = self.database;
+            let closed = kelp_seams::blocking(self.executor.as_ref(), move || database.close());
+            closed.await.is_ok()
+        };
+        if tokio::time::timeout(FINISH_TIME_MAX, finish).await == Ok(true) {
+            tracing::info!("node stopped");
+        } else {
+            // What is on disk decides at the next start, as after a kill.
+            tracing::warn!("node stopped without closing its database");
         }
-        self.database.close();
-        tracing::info!("node stopped");
     }
 }
 

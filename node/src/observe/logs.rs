@@ -62,12 +62,17 @@ pub fn check_filter(filter: &str) -> Result<(), LogsError> {
 }
 
 fn parse_filter(filter: &str) -> Result<EnvFilter, LogsError> {
-    let filter = if filter.is_empty() {
-        FILTER_DEFAULT
-    } else {
-        filter
+    let filter = match filter {
+        "" => FILTER_DEFAULT,
+        filter => filter,
     };
-    let parsed = EnvFilter::builder().parse(filter);
+    // The consensus library tells every step at INFO; who wants that names it.
+    let quiet = if filter.contains("openraft") {
+        filter.to_owned()
+    } else {
+        format!("openraft=warn,{filter}")
+    };
+    let parsed = EnvFilter::builder().parse(quiet);
     parsed.map_err(|source| LogsError::Filter {
         filter: filter.to_owned(),
         source,

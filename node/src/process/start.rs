@@ -42,7 +42,10 @@ pub fn run(settings: &NodeSettings, parent: Option<u32>) -> Result<Exit, Failure
         .map_err(|error| Failure::caused(Exit::Usage, &error))?;
     let runtime = Runtime::new()
         .map_err(|error| Failure::new(Exit::Refused, format!("cannot start: {error}")))?;
-    runtime.block_on(serve(settings, parent.is_some()))
+    let end = runtime.block_on(serve(settings, parent.is_some()));
+    // A disk that hangs must not keep the process: what had to be closed is closed.
+    runtime.shutdown_background();
+    end
 }
 
 /// Asks the kernel to kill this process when its parent ends: a process that a debugger or a test

@@ -23,6 +23,7 @@ const OUTCOME: u8 = 0;
 const NOT_LEADER: u8 = 1;
 const OVERLOADED: u8 = 2;
 const UNKNOWN: u8 = 3;
+const UNREADABLE: u8 = 4;
 
 /// Stands for "no leader known"; node ids start at 1.
 const NO_NODE: u16 = 0;
@@ -71,6 +72,7 @@ pub(crate) fn encode_reply(wall: WallMillis, result: &HandOverResult) -> Bytes {
         }
         Err(HandOverError::Overloaded) => body.put_u8(OVERLOADED),
         Err(HandOverError::Unknown) => body.put_u8(UNKNOWN),
+        Err(HandOverError::Unreadable) => body.put_u8(UNREADABLE),
     }
     PeerReply {
         kind: FORWARD,
@@ -106,6 +108,7 @@ pub(crate) fn decode_reply(reply: Bytes) -> Result<HandOverResult, ForwardError>
         }
         OVERLOADED => Err(HandOverError::Overloaded),
         UNKNOWN => Err(HandOverError::Unknown),
+        UNREADABLE => Err(HandOverError::Unreadable),
         _ => return Err(ForwardError::Malformed("the reply has an unknown shape")),
     };
     if body.has_remaining() {

@@ -93,6 +93,19 @@ pub(crate) enum Refusal {
 pub(crate) struct ConnectionOrder {
     last_write: Option<BatchNumber>,
     last_ride: Option<BatchNumber>,
+    /// The outbox's when the numbers were noted; with another one they mean nothing.
+    epoch: u64,
+}
+
+impl ConnectionOrder {
+    fn catch_up(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            *self = Self {
+                epoch,
+                ..Self::default()
+            };
+        }
+    }
 }
 
 /// One hand-over of a sub-batch to a leader.
@@ -127,6 +140,8 @@ pub(crate) struct Outbox<W, R> {
     boot: Boot,
     limits: OutboxLimits,
     next_batch: u64,
+    /// Raised when numbers are taken back, so that no connection relies on them.
+    epoch: u64,
     open: Batch<W>,
     closed: VecDeque<Closed<W>>,
     sent: usize,
@@ -143,6 +158,7 @@ impl<W, R> Outbox<W, R> {
             boot,
             limits,
             next_batch: 1,
+            epoch: 0,
             open: Batch::new(),
             closed: VecDeque::new(),
             sent: 0,
@@ -163,6 +179,7 @@ impl<W, R> Outbox<W, R> {
         waiter: W,
         encode: impl FnOnce(&mut BytesMut),
     ) -> Result<(), W> {
+        order.catch_up(self.epoch);
         let cut = order
             .last_ride
             .is_some_and(|ride| ride.get() >= self.next_batch);
@@ -184,6 +201,7 @@ impl<W, R> Outbox<W, R> {
     /// # Errors
     /// There is no such write; the rider comes back and must ask the quorum.
     pub(crate) fn ride(&mut self, order: &mut ConnectionOrder, rider: R) -> Result<(), R> {
+        order.catch_up(self.epoch);
         let Some(batch) = order.last_write.filter(|batch| self.is_unsent(*batch)) else {
             return Err(rider);
         };
@@ -325,6 +343,7 @@ impl<W, R> Outbox<W, R> {
         self.bytes -= open.commands.len();
         pending.extend(open.pending);
         self.sent = self.sent.min(self.closed.len());
+        self.epoch += 1;
         let riders = self
             .riders
             .split_off(&self.next_batch)

@@ -5,6 +5,8 @@
 //! entry, not the command, pays for Raft. A few entries are in flight at once. On a node that does
 //! not lead, Raft refuses the proposal and the packer passes that on.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -17,6 +19,9 @@ use tokio::sync::{mpsc, oneshot};
 /// Entries proposed but not yet applied. More does not help: what waits behind them makes the next
 /// entry larger, and each entry costs a round of openraft on three nodes.
 const ENTRIES_IN_FLIGHT_MAX: usize = 4;
+
+/// How often to look whether the disk has caught up: a few fsyncs.
+const ADMISSION_PAUSE: Duration = Duration::from_millis(2);
 
 /// Sub-batches that wait for the packer: the windows of seven nodes, at 1,024 each, and some room.
 const QUEUE_SUB_BATCHES_MAX: usize = 8_192;
@@ -33,6 +38,8 @@ pub(crate) enum HandOverError {
     Overloaded,
     /// The copy may still execute.
     Unknown,
+    /// The leader cannot read the sub-batch, now or ever: it runs another version.
+    Unreadable,
 }
 
 /// What became of a sub-batch that was handed over, and in which entry.
@@ -50,11 +57,10 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// Starts the task; it ends when the last handle is dropped.
-    pub(crate) fn start(raft: Raft, database: Database) -> Self {
+    /// A handle and the task behind it, which ends when the last handle is dropped.
+    pub(crate) fn new(raft: Raft, database: Database) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, receiver) = mpsc::channel(QUEUE_SUB_BATCHES_MAX);
-        tokio::spawn(run(raft, database, receiver));
-        Self { queue }
+        (Self { queue }, run(raft, database, receiver))
     }
 
     /// Queues the sub-batch before it returns, so that the order of calls is the order of entries.
@@ -91,10 +97,10 @@ async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>
                 },
             }
         };
-        if !database.wal_admission_open() {
-            // A receiver that is gone belongs to a link that broke: the sub-batch comes again.
-            let _ = first.answer.send(Err(HandOverError::Overloaded));
-            continue;
+        // To refuse one sub-batch and take the next would only make gaps: while the disk is behind,
+        // the queue fills, then the windows of the nodes, and they refuse at their doors.
+        while !database.wal_admission_open() {
+            tokio::time::sleep(ADMISSION_PAUSE).await;
         }
         let mut entry = EntryBuilder::new();
         let mut answers = Vec::new();
@@ -152,6 +158,7 @@ fn answer_each(outcome: EntryOutcome, answers: Vec<oneshot::Sender<HandOverResul
 fn hand_over_error(error: &ProposeError) -> HandOverError {
     match error {
         ProposeError::NotLeader { leader } => HandOverError::NotLeader { leader: *leader },
+        ProposeError::Invalid(_) => HandOverError::Unreadable,
         _ => HandOverError::Unknown,
     }
 }

@@ -120,7 +120,10 @@ impl Sender {
                 let answered = self.parts.proposer.lock().answered(attempt, outcome, index);
                 match answered {
                     Ok(told) => Proposer::tell(told),
-                    Err(_fenced) => self.parts.proposer.fence(),
+                    Err(_fenced) => self
+                        .parts
+                        .proposer
+                        .fail("another process runs with this node's identity"),
                 }
                 return;
             }
@@ -128,6 +131,12 @@ impl Sender {
                 AttemptFailure::NotExecuted
             }
             Err(HandOverError::Unknown) => AttemptFailure::Unknown,
+            Err(HandOverError::Unreadable) => {
+                self.parts.proposer.fail(
+                    "the leader cannot read this node's writes; run the same version on all nodes",
+                );
+                AttemptFailure::Unknown
+            }
         };
         self.parts.proposer.lock().attempt_failed(attempt, failure);
         self.retry_at = Some(self.parts.clock.monotonic() + RETRY_PAUSE);

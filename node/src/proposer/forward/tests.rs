@@ -68,6 +68,7 @@ fn every_answer_survives_the_round_trip() {
         }),
         Err(HandOverError::Overloaded),
         Err(HandOverError::Unknown),
+        Err(HandOverError::Unreadable),
     ];
     for result in results {
         assert_eq!(reply_round_trip(&result), result);

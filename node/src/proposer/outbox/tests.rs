@@ -282,3 +282,26 @@ fn a_sub_batch_answered_without_results_was_executed() {
     );
     assert_eq!(told, Ok(vec![("a", WriteOutcome::Executed)]));
 }
+
+#[test]
+fn numbers_taken_back_are_forgotten_by_their_connection() {
+    let mut outbox = outbox();
+    let mut order = ConnectionOrder::default();
+    push(&mut outbox, &mut order, "w1");
+    outbox.ride(&mut order, "r1").expect("w1 is unsent");
+    push(&mut outbox, &mut order, "w2");
+    outbox.ride(&mut order, "r2").expect("w2 is unsent");
+    push(&mut outbox, &mut order, "w3");
+    outbox.refuse_unsent(Refusal::NoLeader);
+
+    assert_eq!(
+        outbox.ride(&mut order, "r3"),
+        Err("r3"),
+        "w3 was refused: the read must not wait for a number that others will get"
+    );
+    push(&mut outbox, &mut order, "w4");
+    push(&mut outbox, &mut order, "w5");
+    let attempt = outbox.next_to_send().expect("waits");
+    assert_eq!(attempt.sub_batch.id.batch, BatchNumber::new(1));
+    assert_eq!(attempt.sub_batch.command_count, 2, "no ride of before cuts");
+}
