@@ -62,7 +62,7 @@ pub use error::{ProposeError, RaftError, ReadError, StartError};
 pub use message::{EnvelopeError, NODE_KIND_FIRST, PEER_MESSAGE_VERSION, PeerReply, PeerRequest};
 pub use model::{
     AppendError, BatchNumber, Boot, COMMAND_BYTES_MAX, COMMAND_HEAD_BYTES_MAX, ChainHash, ClientId,
-    ClusterId, Command, CommandHead, CommandOpcode, CommandRef, CommandReply, Commands,
+    ClusterId, Command, CommandHead, CommandOpcode, CommandRef, CommandReply, Commands, DatabaseId,
     DecodeError, ENTRY_BYTES_MAX, ENTRY_BYTES_TARGET, ENTRY_COMMANDS_MAX, Entry, EntryBuilder,
     EntryFull, EntryOutcome, GroupId, KEY_BYTES_MAX, LogIndex, Member, NodeId, Operation,
     OperationError, OperationRef, ParseClusterIdError, ReplyStatus, Revision, StampMillis,

@@ -33,7 +33,7 @@ pub use ids::{
     BatchNumber, ChainHash, ClientId, ClusterId, GroupId, NodeId, ParseClusterIdError, Revision,
     StampMillis, Term,
 };
-pub use kelp_storage::{Boot, LogIndex};
+pub use kelp_storage::{Boot, DatabaseId, LogIndex};
 pub use limits::{
     COMMAND_BYTES_MAX, COMMAND_HEAD_BYTES_MAX, ENTRY_BYTES_MAX, ENTRY_BYTES_TARGET,
     ENTRY_COMMANDS_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX,

@@ -18,11 +18,6 @@ use crate::state::{StateError, StateReader};
 use crate::state_machine::Applied;
 use crate::type_config::{StoredMembership, log_id_of};
 
-/// The keyspace that holds the state of the group.
-fn keyspace_name(options: &RaftOptions) -> String {
-    format!("state.{}", options.group)
-}
-
 /// Opens the state and brings it up to what is known to be committed.
 pub(crate) async fn open_state(
     options: &RaftOptions,
@@ -30,8 +25,8 @@ pub(crate) async fn open_state(
     log: &Log,
     store: &LogStore,
 ) -> Result<(Applier, StateReader, Applied), StartError> {
-    let keyspace = parts.database.keyspace(&keyspace_name(options))?;
-    let reader = StateReader::new(keyspace.clone());
+    let reader = StateReader::open(&parts.database, options.group)?;
+    let keyspace = reader.keyspace().clone();
     let executor = &*parts.seams.executor;
     let observer = Arc::clone(&parts.observer);
     let applier =

@@ -25,10 +25,10 @@ use crate::model::DecodeError;
 
 pub(crate) use key::put_record_key;
 pub use key::{MetaKey, StateKey};
-pub(crate) use meta::decode_revision_base;
 #[cfg(test)]
 pub(crate) use meta::encode_revision_base;
 pub use meta::{AppliedRecord, ChainRecord, Limits, MembershipRecord};
+pub(crate) use meta::{decode_directory, decode_revision_base, encode_directory};
 pub use progress::NodeProgress;
 pub use record::Record;
 pub(crate) use record::{RECORD_HEAD_BYTES, put_plain_record};

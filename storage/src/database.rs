@@ -14,7 +14,7 @@ use kelp_seams::{Clock, Executor, Rng};
 pub use self::options::DatabaseOptions;
 use crate::error::{OpenError, StorageError};
 use crate::hard_state::{Boot, HardState, VOTES_MAX};
-use crate::identity::{self, Identity};
+use crate::identity::{self, DatabaseId, Identity};
 use crate::keyspace::Keyspace;
 use crate::log::{Log, LogNumber, LogShared, LogState};
 use crate::metrics::StorageMetrics;
@@ -139,6 +139,11 @@ impl Database {
     /// The count of starts so far.
     pub fn boot(&self) -> Boot {
         self.shared.hard_state.boot()
+    }
+
+    /// The name that this directory drew when it was made. An emptied directory gets another one.
+    pub fn id(&self) -> DatabaseId {
+        lock(&self.shared.identity).database
     }
 
     /// Binds the directory to `owner`, durably and for ever; 1 to 1024 opaque bytes. Binding again

@@ -26,9 +26,9 @@ const MAGIC: u32 = u32::from_le_bytes(*b"KIDE");
 const VERSION: u16 = 1;
 const FIXED_BYTES: usize = 4 + 2 + 2 + 16 + 4;
 
-/// The random name of a database.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DatabaseId([u8; 16]);
+/// The random name of a database: of one data directory, for as long as that lives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DatabaseId([u8; 16]);
 
 impl DatabaseId {
     pub(crate) fn random(rng: &dyn Rng) -> Self {
@@ -37,16 +37,24 @@ impl DatabaseId {
         Self(bytes)
     }
 
-    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+    /// Wraps the raw bytes.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    pub(crate) const fn as_bytes(&self) -> &[u8; 16] {
+    /// The raw bytes.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 }
 
 impl fmt::Debug for DatabaseId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl fmt::Display for DatabaseId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()

@@ -36,7 +36,7 @@ pub use batch::{IndexedBatch, WriteBatch};
 pub use database::{Database, DatabaseOptions, Seams};
 pub use error::{Corruption, OpenError, StorageError};
 pub use hard_state::Boot;
-pub use identity::OWNER_BYTES_MAX;
+pub use identity::{DatabaseId, OWNER_BYTES_MAX};
 pub use keyspace::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Keyspace, MemtableUsage, Written};
 pub use log::{
     Durable, ENTRY_BYTES_MAX, EntryTerm, Log, LogEntry, LogIndex, LogNumber, LogPosition,

@@ -4,14 +4,17 @@
 //! written is copied once, into one buffer per entry that the keys and records then share.
 
 use bytes::{Bytes, BytesMut};
-use kelp_storage::{IndexedBatch, ReadView};
+use kelp_storage::{DatabaseId, IndexedBatch, ReadView};
 
 use super::ApplyError;
 use crate::model::{
-    CommandRef, CommandReply, Commands, DecodeError, OperationError, OperationRef, ReplyStatus,
-    Revision, StampMillis, SubBatch, SubBatchId, SubBatchOutcome, decode_replies,
+    CommandRef, CommandReply, Commands, DecodeError, NodeId, OperationError, OperationRef,
+    ReplyStatus, Revision, StampMillis, SubBatch, SubBatchId, SubBatchOutcome, decode_replies,
 };
-use crate::state::{Limits, Record, StateError, StateKey, put_plain_record, put_record_key};
+use crate::state::{
+    Limits, Record, StateError, StateKey, decode_directory, encode_directory, put_plain_record,
+    put_record_key,
+};
 
 /// The execution of one entry.
 pub(super) struct Execution<'a> {
@@ -40,7 +43,7 @@ impl Execution<'_> {
             // Positions have 16 bits of their own: the sum cannot overflow, see `first_revision`.
             let revision = Revision::new(first + position);
             replies.push(match command {
-                Ok(command) => self.run_command(&command, revision)?,
+                Ok(command) => self.run_command(sub_batch.id.node, &command, revision)?,
                 Err(_) => CommandReply::of(ReplyStatus::Malformed),
             });
         }
@@ -74,6 +77,7 @@ impl Execution<'_> {
 
     fn run_command(
         &mut self,
+        node: NodeId,
         command: &CommandRef<'_>,
         revision: Revision,
     ) -> Result<CommandReply, StateError> {
@@ -91,6 +95,7 @@ impl Execution<'_> {
                 Ok(CommandReply::done(revision))
             }
             OperationRef::Delete { key } => self.delete(database, key, revision),
+            OperationRef::Announce { directory } => self.announce(node, directory, revision),
         }
     }
 
@@ -122,6 +127,27 @@ impl Execution<'_> {
         Ok(CommandReply::done(revision))
     }
 
+    /// The first directory that a node announces is its own for ever: another one has forgotten
+    /// what the node voted for and acknowledged.
+    fn announce(
+        &mut self,
+        node: NodeId,
+        directory: DatabaseId,
+        revision: Revision,
+    ) -> Result<CommandReply, StateError> {
+        let key = StateKey::NodeDirectory { node }.encode();
+        if let Some(value) = self.read(&key)? {
+            let known =
+                decode_directory(&value).map_err(|source| StateError::corrupt(&key, source))?;
+            if known != directory {
+                return Ok(CommandReply::of(ReplyStatus::Forbidden));
+            }
+        } else {
+            self.batch.put(key, encode_directory(directory));
+        }
+        Ok(CommandReply::done(revision))
+    }
+
     /// The engine's value of `key` as the commands so far have left it.
     fn read(&self, key: &[u8]) -> Result<Option<Bytes>, StateError> {
         match self.batch.get(key) {
@@ -136,6 +162,7 @@ impl Execution<'_> {
         let (key, value) = match operation {
             OperationRef::Put { key, value } => (key, *value),
             OperationRef::Delete { key } => (key, [].as_slice()),
+            OperationRef::Announce { .. } => return None,
         };
         if key.is_empty() {
             Some(ReplyStatus::KeyEmpty)

@@ -90,6 +90,8 @@ opcodes! {
     SET_USER = 0x54, "set_user";
     /// Sets a replicated option, such as relaxed durability.
     SET_OPTION = 0x55, "set_option";
+    /// Says which data directory the sending node runs on.
+    ANNOUNCE = 0x56, "announce";
 }
 
 impl CommandOpcode {

@@ -5,6 +5,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use kelp_storage::DatabaseId;
+
 use super::codec::{SliceReader, shared};
 use super::command::{Command, CommandHead, CommandOpcode, CommandRef};
 use super::limits::KEY_BYTES_MAX;
@@ -44,6 +46,11 @@ pub enum Operation {
         /// The user's key.
         key: Bytes,
     },
+    /// Says which data directory the node of the sub-batch runs on; refused when it had another.
+    Announce {
+        /// The name of the directory.
+        directory: DatabaseId,
+    },
 }
 
 impl Operation {
@@ -52,6 +59,9 @@ impl Operation {
         match self {
             Self::Put { key, value } => OperationRef::Put { key, value },
             Self::Delete { key } => OperationRef::Delete { key },
+            Self::Announce { directory } => OperationRef::Announce {
+                directory: *directory,
+            },
         }
     }
 
@@ -84,6 +94,7 @@ impl Operation {
                 OperationRef::Delete { key } => Self::Delete {
                     key: shared(body, key),
                 },
+                OperationRef::Announce { directory } => Self::Announce { directory },
             },
         )
     }
@@ -105,6 +116,11 @@ pub enum OperationRef<'a> {
         /// The user's key.
         key: &'a [u8],
     },
+    /// Says which data directory the node of the sub-batch runs on; refused when it had another.
+    Announce {
+        /// The name of the directory.
+        directory: DatabaseId,
+    },
 }
 
 impl<'a> OperationRef<'a> {
@@ -113,6 +129,7 @@ impl<'a> OperationRef<'a> {
         match self {
             Self::Put { .. } => CommandOpcode::PUT,
             Self::Delete { .. } => CommandOpcode::DELETE,
+            Self::Announce { .. } => CommandOpcode::ANNOUNCE,
         }
     }
 
@@ -121,6 +138,7 @@ impl<'a> OperationRef<'a> {
         match self {
             Self::Put { key, value } => 2 + key.len() + value.len(),
             Self::Delete { key } => key.len(),
+            Self::Announce { directory } => directory.as_bytes().len(),
         }
     }
 
@@ -142,6 +160,7 @@ impl<'a> OperationRef<'a> {
                 out.put_slice(value);
             }
             Self::Delete { key } => out.put_slice(key),
+            Self::Announce { directory } => out.put_slice(directory.as_bytes()),
         }
     }
 
@@ -162,6 +181,11 @@ impl<'a> OperationRef<'a> {
                 }
             }
             CommandOpcode::DELETE => Self::Delete { key: command.body },
+            CommandOpcode::ANNOUNCE => Self::Announce {
+                directory: <[u8; 16]>::try_from(command.body)
+                    .map(DatabaseId::from_bytes)
+                    .map_err(|_| OperationError::Body)?,
+            },
             _ => return Err(OperationError::Opcode(opcode)),
         };
         if flags == 0 {

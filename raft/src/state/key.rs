@@ -12,6 +12,8 @@ use crate::model::{
 };
 
 const META: u8 = 0x00;
+/// The number behind [`META`] of the records that there are one of per node.
+const META_NODE_DIRECTORY: u8 = 9;
 /// The prefix of users' records; the database follows.
 pub(super) const RECORD: u8 = 0x01;
 const EXPIRY: u8 = 0x02;
@@ -73,6 +75,11 @@ impl MetaKey {
 pub enum StateKey {
     /// A single record of the group.
     Meta(MetaKey),
+    /// The data directory that a node announced first.
+    NodeDirectory {
+        /// The node.
+        node: NodeId,
+    },
     /// A user's key.
     Record {
         /// The database.
@@ -126,6 +133,10 @@ impl StateKey {
         let mut out = BytesMut::with_capacity(32);
         match self {
             Self::Meta(key) => out.put_slice(&key.encode()),
+            Self::NodeDirectory { node } => {
+                out.put_slice(&[META, META_NODE_DIRECTORY]);
+                out.put_u16(node.get());
+            }
             Self::Record { database, key } => put_record_key(*database, key, &mut out),
             Self::Expiry { at, database, key } => {
                 out.put_u8(EXPIRY);
@@ -160,11 +171,15 @@ impl StateKey {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = SliceReader::new(bytes, "state key");
         let key = match reader.u8()? {
-            META => {
-                let number = reader.u8()?;
-                let key = MetaKey::ALL.into_iter().find(|key| *key as u8 == number);
-                Self::Meta(key.ok_or(reader.malformed())?)
-            }
+            META => match reader.u8()? {
+                META_NODE_DIRECTORY => Self::NodeDirectory {
+                    node: NodeId::new(reader.u16()?),
+                },
+                number => {
+                    let key = MetaKey::ALL.into_iter().find(|key| *key as u8 == number);
+                    Self::Meta(key.ok_or(reader.malformed())?)
+                }
+            },
             RECORD => Self::Record {
                 database: reader.u8()?,
                 key: rest_of(&mut reader),

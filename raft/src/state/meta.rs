@@ -6,7 +6,7 @@
 //! entry it belongs to.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use kelp_storage::{EntryTerm, LogPosition};
+use kelp_storage::{DatabaseId, EntryTerm, LogPosition};
 
 use crate::model::{
     ChainHash, DecodeError, KEY_BYTES_MAX, LogIndex, Revision, SliceReader, StampMillis,
@@ -177,6 +177,22 @@ impl Limits {
         reader.finish()?;
         Ok(limits)
     }
+}
+
+/// The record of the data directory that a node announced first.
+pub(crate) fn encode_directory(directory: DatabaseId) -> Bytes {
+    let mut out = start(16);
+    out.put_slice(directory.as_bytes());
+    out.freeze()
+}
+
+/// Reads what [`encode_directory`] wrote.
+pub(crate) fn decode_directory(bytes: &[u8]) -> Result<DatabaseId, DecodeError> {
+    let mut reader = SliceReader::new(bytes, "node directory");
+    check_version(&mut reader, "node directory")?;
+    let directory = DatabaseId::from_bytes(reader.array()?);
+    reader.finish()?;
+    Ok(directory)
 }
 
 /// The record of what is added to every revision. A restore writes it; there is none yet.

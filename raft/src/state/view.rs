@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use kelp_storage::{Keyspace, LogPosition, ReadView};
+use kelp_storage::{Database, DatabaseId, Keyspace, LogPosition, ReadView, StorageError};
 
 use super::StateError;
-use super::key::{MetaKey, record_key};
-use super::meta::{AppliedRecord, ChainRecord, Limits, MembershipRecord};
+use super::key::{MetaKey, StateKey, record_key};
+use super::meta::{AppliedRecord, ChainRecord, Limits, MembershipRecord, decode_directory};
 use super::record::Record;
 use super::scan::{Page, PageLimits, Scan, ScanRange};
-use crate::model::{ChainHash, DecodeError, LogIndex, StampMillis};
+use crate::model::{ChainHash, DecodeError, GroupId, LogIndex, NodeId, StampMillis};
 
 /// Opens views of the newest state; clones share the keyspace.
 #[derive(Clone)]
@@ -19,9 +19,20 @@ pub struct StateReader {
 }
 
 impl StateReader {
+    /// Opens the state of `group` in `database`, which is behind the log until a replica of the
+    /// group has started.
+    pub fn open(database: &Database, group: GroupId) -> Result<Self, StorageError> {
+        let keyspace = database.keyspace(&format!("state.{group}"))?;
+        Ok(Self::new(keyspace))
+    }
+
     /// Reads the `state` keyspace of a group.
     pub fn new(keyspace: Keyspace) -> Self {
         Self { keyspace }
+    }
+
+    pub(crate) fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
     }
 
     /// The newest state.
@@ -133,6 +144,16 @@ impl StateView {
         Ok(self
             .meta(MetaKey::Limits, |value| Limits::decode(value))?
             .unwrap_or_default())
+    }
+
+    /// The data directory that `node` announced first; `None` before it did.
+    pub fn directory_of(&self, node: NodeId) -> Result<Option<DatabaseId>, StateError> {
+        let key = StateKey::NodeDirectory { node }.encode();
+        let value = self.view.get(&key)?;
+        value
+            .map(|value| decode_directory(&value))
+            .transpose()
+            .map_err(|source| StateError::corrupt(&key, source))
     }
 
     /// The engine's view.

@@ -15,6 +15,9 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
     let operation = prop_oneof![
         3 => (key.clone(), value).prop_map(|(key, value)| Operation::Put { key, value }),
         2 => key.prop_map(|key| Operation::Delete { key }),
+        1 => (0..2_u8).prop_map(|number| Operation::Announce {
+            directory: DatabaseId::from_bytes([number; 16]),
+        }),
     ];
     (operation, prop_oneof![Just(0_u8), Just(255)], 0..20_u8).prop_map(
         |(operation, database, dice)| {

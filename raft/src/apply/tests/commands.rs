@@ -54,6 +54,33 @@ fn command_sees_those_before_it_in_the_same_entry() {
 }
 
 #[test]
+fn first_announced_directory_of_a_node_is_its_own_for_ever() {
+    let announce = |number| {
+        let directory = DatabaseId::from_bytes([number; 16]);
+        Operation::Announce { directory }.command(0)
+    };
+    let mut replica = Replica::new();
+    let known = |replica: &Replica, node| {
+        let node = NodeId::new(node);
+        replica.view().directory_of(node).unwrap()
+    };
+    let refused = status(ReplyStatus::Forbidden);
+    let commands = [announce(7), announce(7), announce(8)];
+    let expected = [done(0, 0), done(0, 1), refused.clone()];
+    assert_eq!(replies(&mut replica, 1, &commands), expected);
+    assert_eq!(replies(&mut replica, 2, &[announce(8)]), [refused]);
+    assert_eq!(known(&replica, 1), Some(DatabaseId::from_bytes([7; 16])));
+    assert_eq!(known(&replica, 2), None, "each node has its own");
+
+    let mut short = announce(7);
+    short.body.truncate(15);
+    assert_eq!(
+        replies(&mut replica, 3, &[short]),
+        [status(ReplyStatus::Malformed)]
+    );
+}
+
+#[test]
 fn delete_of_an_absent_key_writes_nothing() {
     let mut replica = Replica::new();
     replies(&mut replica, 1, &[put(b"a", b"1")]);

@@ -63,6 +63,10 @@ fn log_of_version_1_leaves_its_golden_state() {
         delete(b"a"),
         delete(b"a"),
         put(b"b", b""),
+        Operation::Announce {
+            directory: DatabaseId::from_bytes([3; 16]),
+        }
+        .command(0),
     ];
     let sub_batches: Vec<Vec<SubBatch>> = (1..=12_u8)
         .map(|number| {

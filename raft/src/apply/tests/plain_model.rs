@@ -13,6 +13,7 @@ pub(super) struct PlainModel {
     results: BTreeMap<SubBatchId, Vec<CommandReply>>,
     boots: BTreeMap<NodeId, Boot>,
     floors: BTreeMap<NodeId, BatchNumber>,
+    directories: BTreeMap<NodeId, DatabaseId>,
 }
 
 impl PlainModel {
@@ -59,14 +60,16 @@ impl PlainModel {
         });
         let replies: Vec<_> = (first..)
             .zip(sub_batch.commands())
-            .map(|(position, command)| self.run(&command.unwrap(), (index << 16) + position))
+            .map(|(position, command)| {
+                self.run(id.node, &command.unwrap(), (index << 16) + position)
+            })
             .collect();
         self.executed.insert(id);
         self.results.insert(id, replies.clone());
         SubBatchOutcome::Executed(replies)
     }
 
-    fn run(&mut self, command: &CommandRef<'_>, revision: u64) -> CommandReply {
+    fn run(&mut self, node: NodeId, command: &CommandRef<'_>, revision: u64) -> CommandReply {
         let database = command.head.database;
         let revision = Revision::new(revision);
         match OperationRef::decode(command) {
@@ -85,6 +88,13 @@ impl PlainModel {
                 {
                     Some(_) => CommandReply::done(revision),
                     None => status(ReplyStatus::NotFound),
+                }
+            }
+            Ok(OperationRef::Announce { directory }) => {
+                if *self.directories.entry(node).or_insert(directory) == directory {
+                    CommandReply::done(revision)
+                } else {
+                    status(ReplyStatus::Forbidden)
                 }
             }
             Err(_) => status(ReplyStatus::UnknownOpcode),

@@ -18,6 +18,7 @@ fn sample_keys() -> Vec<StateKey> {
     vec![
         StateKey::Meta(MetaKey::Applied),
         StateKey::Meta(MetaKey::FeatureVersion),
+        StateKey::NodeDirectory { node: id.node },
         StateKey::Record {
             database: 9,
             key: key.clone(),
@@ -109,6 +110,7 @@ fn records_have_their_golden_bytes_and_read_back() {
         last: BatchNumber::new(9),
         floor: BatchNumber::new(4),
     };
+    let directory = DatabaseId::from_bytes(*b"fedcba9876543210");
     let encoded = [
         record.encode(),
         plain.encode(),
@@ -118,6 +120,7 @@ fn records_have_their_golden_bytes_and_read_back() {
         limits.encode(),
         encode_revision_base(base),
         progress.encode(),
+        encode_directory(directory),
     ];
     golden::check("state_records.bin", &join(encoded.iter().cloned()));
     assert_eq!(Record::decode(&encoded[0]), Ok(record));
@@ -128,6 +131,7 @@ fn records_have_their_golden_bytes_and_read_back() {
     assert_eq!(Limits::decode(&encoded[5]), Ok(limits));
     assert_eq!(decode_revision_base(&encoded[6]), Ok(base));
     assert_eq!(NodeProgress::decode(&encoded[7]), Ok(progress));
+    assert_eq!(decode_directory(&encoded[8]), Ok(directory));
 }
 
 #[test]
@@ -204,5 +208,6 @@ proptest! {
         let _ = Limits::decode(&bytes);
         let _ = decode_revision_base(&bytes);
         let _ = NodeProgress::decode(&bytes);
+        let _ = decode_directory(&bytes);
     }
 }
