@@ -13,4 +13,4 @@ pub(crate) use cluster::{
     Cluster, ClusterOptions, Part, Rafts, Recorder, attempt, entry, put, sub_batch,
 };
 pub(crate) use local_bus::{LocalNetwork, Verdict};
-pub(crate) use virtual_time::{VirtualClock, eventually};
+pub(crate) use virtual_time::{VirtualClock, eventually, within_patience};

@@ -10,7 +10,7 @@ use kelp_seams::{Clock, Rng, SeededRng, SteppedExecutor};
 use kelp_storage::{Database, DatabaseOptions, FaultFs, MemFs, Seams};
 use tokio::time::Instant;
 
-use super::{LocalNetwork, VirtualClock, eventually};
+use super::{LocalNetwork, VirtualClock, eventually, within_patience};
 use crate::model::{
     BatchNumber, Boot, ChainHash, ClusterId, EntryBuilder, EntryOutcome, GroupId, LogIndex, Member,
     NodeId, Operation, SubBatch, SubBatchBuilder, SubBatchId, SubBatchOutcome,
@@ -319,7 +319,7 @@ impl Cluster {
     /// each of them says its history is.
     pub(crate) async fn settle(&self) -> Vec<(NodeId, Option<(LogIndex, ChainHash)>)> {
         let leader = self.leader().await;
-        eventually("all nodes apply the whole log", || {
+        let settled = within_patience(|| {
             let last = self.raft(leader).status().last_log;
             let all = self
                 .nodes
@@ -328,6 +328,7 @@ impl Cluster {
             all.then_some(())
         })
         .await;
+        assert!(settled.is_some(), "never settled: {:#?}", self.statuses());
         let history = |(id, node): (&NodeId, &Node)| {
             let chain = node.raft.state().view().chain_record().unwrap();
             (*id, chain.map(|chain| (chain.index, chain.hash)))

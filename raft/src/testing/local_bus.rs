@@ -84,6 +84,10 @@ impl LocalNetwork {
         let mut state = self.lock();
         state.nodes.remove(&node);
         *state.started.entry(node).or_default() += 1;
+        // Its connections break, also for those who wait for a reply.
+        state
+            .links
+            .retain(|(from, _, to, _), _| *from != node && *to != node);
     }
 
     /// Asks `filter` about every message from now on.

@@ -55,13 +55,22 @@ impl Clock for VirtualClock {
 /// # Panics
 ///
 /// After a minute of virtual time; `what` says what was waited for.
-pub(crate) async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub(crate) async fn eventually<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    within_patience(condition)
+        .await
+        .unwrap_or_else(|| panic!("never happened: {what}"))
+}
+
+/// Lets virtual time pass until `condition` gives something; `None` after a minute of it.
+pub(crate) async fn within_patience<T>(mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(value) = condition() {
-            return value;
+            return Some(value);
         }
-        assert!(Instant::now() < deadline, "never happened: {what}");
+        if Instant::now() >= deadline {
+            return None;
+        }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
