@@ -3,10 +3,17 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal};
 use serde::Deserialize;
+use tokio::time::{Instant, sleep};
+
+/// A killed process ends at once; noticing it takes the supervisor a moment on a busy machine.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often `cluster.json` is looked at.
+const POLL: Duration = Duration::from_millis(10);
 
 /// One node as `cluster.json` describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -93,17 +100,30 @@ impl DevCluster {
         found.with_context(|| format!("the cluster has no node {id}"))
     }
 
-    /// Kills a node as `kill -9` does.
+    /// Kills nodes as `kill -9` does, and waits until their end has been noticed.
     ///
     /// # Errors
-    /// When the node is down already.
-    pub fn kill(&self, id: u16) -> Result<()> {
-        let pid = self
-            .node(id)?
-            .pid
-            .with_context(|| format!("node {id} is down"))?;
-        let pid = Pid::from_raw(i32::try_from(pid)?).context("process id 0")?;
-        rustix::process::kill_process(pid, Signal::KILL).context("kill")
+    /// When one of them is down already, or does not end.
+    pub async fn kill(&self, ids: &[u16]) -> Result<()> {
+        for &id in ids {
+            let pid = self
+                .node(id)?
+                .pid
+                .with_context(|| format!("node {id} is down"))?;
+            let pid = Pid::from_raw(i32::try_from(pid)?).context("process id 0")?;
+            rustix::process::kill_process(pid, Signal::KILL).context("kill")?;
+        }
+        let deadline = Instant::now() + END_TIMEOUT;
+        for &id in ids {
+            while self.node(id)?.pid.is_some() {
+                ensure!(
+                    Instant::now() < deadline,
+                    "node {id} was killed and does not end"
+                );
+                sleep(POLL).await;
+            }
+        }
+        Ok(())
     }
 
     /// Starts a node that was killed.

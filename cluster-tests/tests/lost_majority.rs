@@ -20,8 +20,7 @@ async fn writes_are_refused_by_name_of_the_missing_and_resume_when_one_returns()
         .unwrap();
     client.put("key", "before").await.unwrap();
 
-    cluster.kill(2).unwrap();
-    cluster.kill(3).unwrap();
+    cluster.kill(&[2, 3]).await.unwrap();
     // The first write may have been proposed before the loss was noticed: its outcome is unknown.
     let mut refusal = client.put("key", "lost").await.unwrap_err();
     if refusal.executed() == Executed::Unknown {

@@ -111,9 +111,7 @@ pub(super) async fn run(
         _ => vec![leader],
     };
     progress.take_gap();
-    for &victim in &victims {
-        cluster.kill(victim)?;
-    }
+    cluster.kill(&victims).await?;
     if victims.len() == 1 {
         wait_until_writes_go_on(progress)
             .await
