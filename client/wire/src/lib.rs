@@ -42,5 +42,5 @@ pub use opcode::Opcode;
 pub use options::{Consistency, ReadOptions, Session, WriteOptions};
 pub use request::{Decode, Request, Scan, ScanBound, decode_request, encode_request};
 pub use response::{DecodeResponse, Response, decode_response, encode_error, encode_response};
-pub use scan::{SCAN_ENTRY_HEADER_BYTES, ScanEntries, ScanEntry};
+pub use scan::{SCAN_ENTRY_HEADER_BYTES, ScanEntries, ScanEntry, key_after_prefix};
 pub use status::{Executed, Status};

@@ -3,9 +3,18 @@
 //! Entry: key length u16, value length u32, revision u64, key, value. A keys-only scan has value
 //! length 0. The list has no count: it ends with the value.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::{Revision, ScanFault};
+
+/// The first key that sorts behind every key with `prefix`; `None` when no key does, because the
+/// prefix is empty or all 0xFF.
+pub fn key_after_prefix(prefix: &[u8]) -> Option<Bytes> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut key = prefix.get(..=last)?.to_vec();
+    *key.last_mut()? += 1;
+    Some(key.into())
+}
 
 /// What an entry costs besides its key and value.
 pub const SCAN_ENTRY_HEADER_BYTES: usize = 2 + 4 + 8;
@@ -83,3 +92,6 @@ impl<'a> Iterator for ScanEntries<'a> {
         Some(entry.ok_or(ScanFault))
     }
 }
+
+#[cfg(test)]
+mod tests;

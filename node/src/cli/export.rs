@@ -9,6 +9,7 @@ use bytes::Bytes;
 use clap::Args;
 use indicatif::HumanBytes;
 use kelp_client::{Scan, ScanOptions, ScanRange};
+use kelp_wire::key_after_prefix;
 use tokio::time::Instant;
 
 use super::connection::Target;
@@ -93,18 +94,8 @@ fn range(prefix: Option<OsString>, after: Option<&[u8]>) -> ScanRange {
     let start = [after, &[0]].concat();
     ScanRange::Between {
         start: start.into(),
-        end: behind_prefix(&prefix),
+        end: key_after_prefix(&prefix),
     }
-}
-
-/// The first key that sorts behind every key with the prefix; none for prefixes of 0xFF alone.
-fn behind_prefix(prefix: &[u8]) -> Option<Bytes> {
-    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
-    let mut end = prefix.get(..=last)?.to_vec();
-    if let Some(byte) = end.last_mut() {
-        *byte += 1;
-    }
-    Some(end.into())
 }
 
 fn part_of(file: &Path) -> PathBuf {
@@ -190,7 +181,8 @@ impl Destination {
             Self::Output => Ok(()),
             Self::File { part, file, output } => {
                 output.sync_all()?;
-                files::rename(part, file)
+                files::rename(part, file)?;
+                files::sync_directory_of(file)
             }
         }
     }

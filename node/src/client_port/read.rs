@@ -12,7 +12,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kelp_raft::{Record, ScanRange, StateError, StateView};
 use kelp_wire::{
     Response, ResponseFields, Revision, SCAN_ENTRY_HEADER_BYTES, Scan, ScanBound, ScanEntry,
-    Status, encode_response,
+    Status, encode_response, key_after_prefix,
 };
 
 use super::session::RequestMark;
@@ -215,7 +215,7 @@ impl Bounds {
         if start < prefix {
             self.start = Bound::Included(Bytes::copy_from_slice(prefix));
         }
-        self.end = after_prefix(prefix);
+        self.end = key_after_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         Ok(())
     }
 
@@ -230,16 +230,6 @@ impl Bounds {
         }
         Ok(())
     }
-}
-
-/// The first key behind all keys with this prefix.
-fn after_prefix(prefix: &[u8]) -> Bound<Bytes> {
-    let kept = prefix.iter().rposition(|byte| *byte != 0xFF);
-    kept.map_or(Bound::Unbounded, |last| {
-        let mut end = prefix[..=last].to_vec();
-        end[last] += 1;
-        Bound::Excluded(Bytes::from(end))
-    })
 }
 
 /// Invariants: `prefix_bytes` is at most the length of `last_key`, which is not empty.

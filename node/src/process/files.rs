@@ -8,9 +8,13 @@
     reason = "the command line's door to local files; node data goes through kelp_storage::Vfs"
 )]
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+/// Data, logs and keys are nobody else's to read.
+const MODE_PRIVATE: u32 = 0o700;
 
 /// Reads a whole file of at most `bytes_max` bytes.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
@@ -62,23 +66,29 @@ pub(crate) fn write_atomically(path: &Path, contents: &[u8]) -> io::Result<()> {
     file.write_all(contents)?;
     file.sync_all()?;
     fs::rename(&staged, path)?;
-    match path
+    sync_directory_of(path)
+}
+
+/// Makes the name of `path` as durable as its contents.
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let parent = path
         .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+        .filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Creates a directory and those above it.
+/// Creates a directory and those above it, for this user alone.
 pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(MODE_PRIVATE)
+        .create(path)
 }
 
-/// Creates a directory that was not there before; fails with `AlreadyExists` otherwise.
+/// Creates a directory that was not there before, for this user alone; fails with `AlreadyExists`
+/// otherwise.
 pub(crate) fn create_new_directory(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)
+    DirBuilder::new().mode(MODE_PRIVATE).create(path)
 }
 
 /// Removes a directory with all that is in it.

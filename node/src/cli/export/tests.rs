@@ -17,14 +17,6 @@ fn a_resumed_export_starts_right_behind_the_key() {
 }
 
 #[test]
-fn a_prefix_ends_where_the_next_one_begins() {
-    assert_eq!(behind_prefix(b"a"), Some(Bytes::from_static(b"b")));
-    assert_eq!(behind_prefix(b"a\xff\xff"), Some(Bytes::from_static(b"b")));
-    assert_eq!(behind_prefix(b"\xff"), None);
-    assert_eq!(behind_prefix(b""), None);
-}
-
-#[test]
 fn resuming_cuts_a_torn_line_and_finds_the_last_key() {
     let directory = tempfile::tempdir().unwrap();
     let part = directory.path().join("x.tsv.part");
