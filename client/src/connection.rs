@@ -111,6 +111,13 @@ pub enum CloseReason {
         /// What the socket said.
         message: String,
     },
+    /// TLS ended it: one side does not accept the certificate of the other, or they do not speak
+    /// the same protocol.
+    #[error("TLS failed: {message}")]
+    Tls {
+        /// What is wrong.
+        message: String,
+    },
     /// The node closed the connection.
     #[error("connection closed by the node")]
     ClosedByNode,
@@ -378,4 +385,31 @@ pub enum ConnectError {
         /// Why it broke.
         reason: CloseReason,
     },
+}
+
+impl ConnectError {
+    /// The status of a refusal that neither time nor another attempt at this node heals; `None`
+    /// when another attempt may do better.
+    pub fn refusal(&self) -> Option<kelp_wire::Status> {
+        match self {
+            Self::Refused { status, .. } if !status.is_transient() => Some(*status),
+            Self::Lost {
+                reason: CloseReason::Tls { .. },
+                ..
+            } => Some(kelp_wire::Status::Refused),
+            Self::Tls { source, .. } if tls_fault(source).is_some() => {
+                Some(kelp_wire::Status::Refused)
+            }
+            Self::Unreachable { .. }
+            | Self::Tls { .. }
+            | Self::TimedOut { .. }
+            | Self::Refused { .. }
+            | Self::Lost { .. } => None,
+        }
+    }
+}
+
+/// What TLS itself found wrong, if the error is no failure of the socket below it.
+fn tls_fault(error: &std::io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }

@@ -23,6 +23,8 @@ pub enum ClientError {
     Unavailable {
         /// How often it was tried.
         attempts: u32,
+        /// Whether there was a connection to any node.
+        reached: bool,
         /// What the last attempt met.
         reason: String,
     },

@@ -57,6 +57,12 @@ enum Verdict {
 /// An attempt that surely changed nothing.
 struct Failure {
     reason: String,
+    /// There was a connection to a node.
+    reached: bool,
+    /// A node said so in words, which tells more than that another cannot be reached.
+    by_node: bool,
+    /// It will not heal with time, but another node may do better.
+    lasting: Option<Status>,
     retry_after: Option<Duration>,
     then: Then,
 }
@@ -73,9 +79,21 @@ enum Then {
 }
 
 impl Failure {
-    fn new(reason: String) -> Self {
+    /// The connection was lost or silent.
+    fn lost(reason: String) -> Self {
+        Self {
+            reached: true,
+            ..Self::unreached(reason)
+        }
+    }
+
+    /// There was no connection.
+    fn unreached(reason: String) -> Self {
         Self {
             reason,
+            reached: false,
+            by_node: false,
+            lasting: None,
             retry_after: None,
             then: Then::Leave,
         }
@@ -89,6 +107,9 @@ impl Failure {
             .filter(|_| reply.status == Status::Overloaded);
         Self {
             reason,
+            reached: true,
+            by_node: true,
+            lasting: None,
             retry_after,
             then: retry_after.map_or(Then::Pass, |_| Then::Stay),
         }
@@ -141,7 +162,7 @@ fn judge(result: Result<Reply, CallError>, is_write: bool) -> Verdict {
             return Verdict::Decided(Err(ClientError::Invalid(fault)));
         }
         Err(error) if error.executed() == Executed::No => {
-            return Verdict::Again(Failure::new(error.to_string()));
+            return Verdict::Again(Failure::lost(error.to_string()));
         }
         Err(error) => {
             return Verdict::Decided(Err(ClientError::OutcomeUnknown {
@@ -156,7 +177,7 @@ fn judge(result: Result<Reply, CallError>, is_write: bool) -> Verdict {
         Status::OutcomeUnknown if is_write => {
             Verdict::Decided(Err(ClientError::OutcomeUnknown { reason: reason() }))
         }
-        Status::OutcomeUnknown => Verdict::Again(Failure::new(reason())),
+        Status::OutcomeUnknown => Verdict::Again(Failure::lost(reason())),
         status => Verdict::Decided(Err(ClientError::Refused {
             status,
             message: reply.error_text(),
@@ -170,8 +191,11 @@ fn connect_failure(error: Option<ConnectError>) -> Result<Failure, ClientError> 
         Some(ConnectError::Refused {
             status, message, ..
         }) if !status.is_transient() => Err(ClientError::Refused { status, message }),
-        Some(error) => Ok(Failure::new(error.to_string())),
-        None => Ok(Failure::new("no connection in time".to_owned())),
+        Some(error) => Ok(Failure {
+            lasting: error.refusal(),
+            ..Failure::unreached(error.to_string())
+        }),
+        None => Ok(Failure::unreached("no connection in time".to_owned())),
     }
 }
 
@@ -181,6 +205,9 @@ struct Course<'a> {
     deadline: Instant,
     attempts: u32,
     backoff: Duration,
+    reached: bool,
+    /// The last refusal in words.
+    refusal: Option<String>,
 }
 
 impl<'a> Course<'a> {
@@ -190,12 +217,15 @@ impl<'a> Course<'a> {
             deadline,
             attempts: 0,
             backoff: BACKOFF_MIN,
+            reached: false,
+            refusal: None,
         }
     }
 
     /// Waits before the next attempt, or says that there is no time for one.
     ///
-    /// The first round over the endpoints is without waits. Then each wait is a random half to
+    /// A refusal that time does not heal, as of a certificate, ends the call when every endpoint
+    /// has been tried and none took part. The first round over the endpoints is without waits. Then each wait is a random half to
     /// whole of a time that doubles, so that clients of a failed node do not return in step.
     async fn wait(&mut self, failure: Failure) -> Result<(), ClientError> {
         self.attempts += 1;
@@ -209,11 +239,25 @@ impl<'a> Course<'a> {
                 wait
             }
         };
+        self.reached |= failure.reached;
+        if failure.by_node {
+            self.refusal = Some(failure.reason.clone());
+        }
+        if let Some(status) = failure.lasting
+            && self.attempts >= endpoints
+            && !self.reached
+        {
+            return Err(ClientError::Refused {
+                status,
+                message: failure.reason,
+            });
+        }
         let next = Instant::now() + wait;
         if next >= self.deadline {
             return Err(ClientError::Unavailable {
                 attempts: self.attempts,
-                reason: failure.reason,
+                reached: self.reached,
+                reason: self.refusal.take().unwrap_or(failure.reason),
             });
         }
         if !wait.is_zero() {

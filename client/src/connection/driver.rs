@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::reply::VALUE_COPY_BYTES_MAX;
 use super::shared::{Inbox, PING_ID, Shared};
 use super::vigil::{Finding, Vigil};
-use super::{CloseReason, ConnectionOptions};
+use super::{CloseReason, ConnectionOptions, tls_fault};
 use crate::transport::BoxStream;
 
 /// Free space in the read buffer before each read: a batch of a few hundred small replies.
@@ -222,8 +222,10 @@ impl Drop for Driver {
 }
 
 fn failed(error: &std::io::Error) -> CloseReason {
-    CloseReason::Failed {
-        message: error.to_string(),
+    let message = error.to_string();
+    match tls_fault(error) {
+        Some(_) => CloseReason::Tls { message },
+        None => CloseReason::Failed { message },
     }
 }
 

@@ -184,7 +184,12 @@ async fn call_without_any_node_ends_by_its_deadline() {
     let error = client.put("k", "v").await.unwrap_err();
     let elapsed = start.elapsed();
     assert!(elapsed <= Duration::from_secs(5) && elapsed > Duration::from_millis(4_500));
-    let ClientError::Unavailable { attempts, reason } = &error else {
+    let ClientError::Unavailable {
+        attempts,
+        reached: false,
+        reason,
+    } = &error
+    else {
         panic!("{error}")
     };
     assert!(*attempts > 20 && *attempts < 100, "{attempts} attempts");
@@ -269,6 +274,28 @@ async fn cluster_without_leader_is_not_dialled_anew_on_each_turn() {
     let (written, _peers) = tokio::join!(client.put("k", "v"), nodes);
     written.unwrap();
     assert!(a.is_idle() && b.is_idle());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_words_outweighs_nodes_that_cannot_be_reached() {
+    let network = Network::new();
+    let mut a = network.node("a:1");
+    let client = client(&network, &["a:1", "b:1", "c:1"]);
+    let refuse_all = async {
+        let mut peer = a.accept().await;
+        loop {
+            let asked = peer.next().await;
+            peer.refuse(&asked, Status::NoLeader).await;
+        }
+    };
+    let error = tokio::select! {
+        written = client.put("k", "v") => written.unwrap_err(),
+        () = refuse_all => unreachable!("it refuses for ever"),
+    };
+    let ClientError::Unavailable { reason, .. } = &error else {
+        panic!("{error}")
+    };
+    assert!(reason.starts_with("no_leader"), "{reason}");
 }
 
 #[tokio::test(start_paused = true)]

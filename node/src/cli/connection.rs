@@ -120,8 +120,7 @@ impl ClientArgs {
         Ok(Target {
             endpoints: parse_endpoints(&endpoints)?,
             timeout: match timeout {
-                Some(text) => parse_duration(&text)
-                    .map_err(|error| Failure::usage(format!("--timeout: {error}")))?,
+                Some(text) => parse_timeout(&text)?,
                 None => TIMEOUT_DEFAULT,
             },
             tls: tls.load()?,
@@ -185,6 +184,17 @@ fn parse_endpoints(text: &str) -> Result<Vec<String>, Failure> {
         ));
     }
     Ok(endpoints)
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, Failure> {
+    let timeout =
+        parse_duration(text).map_err(|error| Failure::usage(format!("--timeout: {error}")))?;
+    if timeout.is_zero() {
+        return Err(Failure::usage(
+            "--timeout: 0 leaves no time for an answer: give one, as in 5s",
+        ));
+    }
+    Ok(timeout)
 }
 
 fn parse_consistency(text: &str) -> Result<Consistency, Failure> {
@@ -274,13 +284,15 @@ impl From<&ClientError> for Failure {
     fn from(error: &ClientError) -> Self {
         match error {
             ClientError::Configuration { .. } => Self::usage(error.to_string()),
-            ClientError::Unavailable { .. } => Self::new(
-                Exit::Unavailable,
-                format!(
-                    "{error}; nothing was executed: see `kelp status`, \
-                     or name other nodes with --endpoints"
-                ),
-            ),
+            ClientError::Unavailable { reached, .. } => {
+                let hint = if *reached {
+                    "see `kelp status`, or name other nodes with --endpoints"
+                } else {
+                    "is a node running there? `kelp dev` or `kelp start` starts one; \
+                     --endpoints names others"
+                };
+                Self::new(Exit::Unavailable, error.to_string()).hint(hint)
+            }
             ClientError::OutcomeUnknown { .. } => Self::new(
                 Exit::Unknown,
                 format!("{error}; read before you write again: it may have been executed"),
@@ -290,7 +302,11 @@ impl From<&ClientError> for Failure {
                     Status::BadRequest | Status::Unsupported => Exit::Usage,
                     _ => Exit::Refused,
                 };
-                Self::new(exit, error.to_string())
+                let failure = Self::new(exit, error.to_string());
+                match status {
+                    Status::Refused => failure.hint("see --ca, --cert and --key"),
+                    _ => failure,
+                }
             }
             other => Self::new(
                 match other.executed() {

@@ -56,7 +56,7 @@ async fn ask_all(target: &Target) -> Result<ClusterView, Failure> {
             .map(|endpoint| ask(target, endpoint)),
     )
     .await;
-    let mut refusal = None;
+    let mut failures = Vec::new();
     let mut first: Option<StatusReport> = None;
     for answer in given {
         match answer {
@@ -69,18 +69,11 @@ async fn ask_all(target: &Target) -> Result<ClusterView, Failure> {
                 first = Some(report);
             }
             Ok(_) => {}
-            Err(failure) => refusal = Some(failure),
+            Err(failure) => failures.push(failure),
         }
     }
     let Some(first) = first else {
-        let reason = refusal.map(|failure| failure.message).unwrap_or_default();
-        return Err(Failure::new(
-            Exit::Unavailable,
-            format!(
-                "no node answers at {}: start one or name others with --endpoints ({reason})",
-                target.endpoints.join(", ")
-            ),
-        ));
+        return Err(no_answer(failures, &target.endpoints));
     };
     let mut members = first.members.clone();
     if members.is_empty() {
@@ -95,6 +88,24 @@ async fn ask_all(target: &Target) -> Result<ClusterView, Failure> {
     }))
     .await;
     Ok(ClusterView::new(first.cluster_id.clone(), &answers))
+}
+
+/// What to say when no node answered: a refusal in words is more than that others are not there.
+fn no_answer(failures: Vec<Failure>, endpoints: &[String]) -> Failure {
+    let refusal = failures
+        .iter()
+        .position(|failure| failure.exit != Exit::Unavailable);
+    let mut failures = failures.into_iter();
+    match refusal {
+        Some(position) => failures.nth(position),
+        None => failures.next_back(),
+    }
+    .unwrap_or_else(|| {
+        Failure::new(
+            Exit::Unavailable,
+            format!("no node answers at {}", endpoints.join(", ")),
+        )
+    })
 }
 
 /// A node that knows of no members yet still is one.
@@ -123,3 +134,6 @@ async fn ask(target: &Target, endpoint: &str) -> Result<StatusReport, Failure> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,10 +54,15 @@ impl<'a> Load<'a> {
     pub(super) async fn connect(&self) -> Result<Vec<Link<'a>>, Failure> {
         let mut links = Vec::new();
         for index in 0..usize::from(self.clients) {
-            let connection = open(self.target, index).await.map_err(|error| {
-                Failure::caused(Exit::Unavailable, &error)
-                    .hint("start the cluster, or name its nodes with --endpoints")
-            })?;
+            let connection =
+                open(self.target, index)
+                    .await
+                    .map_err(|error| match error.refusal() {
+                        Some(_) => Failure::caused(Exit::Refused, &error)
+                            .hint("see --ca, --cert and --key"),
+                        None => Failure::caused(Exit::Unavailable, &error)
+                            .hint("start the cluster, or name its nodes with --endpoints"),
+                    })?;
             links.push(Link {
                 target: self.target,
                 current: RefCell::new(connection),

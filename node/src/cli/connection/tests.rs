@@ -100,6 +100,7 @@ fn failed_calls_have_their_documented_exit_codes() {
     };
     let unavailable = ClientError::Unavailable {
         attempts: 3,
+        reached: true,
         reason: "no leader".to_owned(),
     };
     let unknown = ClientError::OutcomeUnknown {
