@@ -100,11 +100,10 @@ pub fn init_authority(
     let authority = Authority::generate(ClusterId::new(cluster), clock, rng)?;
     files::create_directory(directory)?;
     let key_path = directory.join(AUTHORITY_KEY_FILE);
+    let certificate_path = directory.join(AUTHORITY_CERTIFICATE_FILE);
+    files::check_absent(&[&key_path, &certificate_path])?;
     files::write_secret(&key_path, &authority.issuer.key().serialize_pem())?;
-    files::write_public(
-        &directory.join(AUTHORITY_CERTIFICATE_FILE),
-        &authority.certificate_pem,
-    )?;
+    files::write_public(&certificate_path, &authority.certificate_pem)?;
     Ok(authority)
 }
 

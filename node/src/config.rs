@@ -8,10 +8,12 @@
 //! problems at once. Nothing here opens a socket or a data directory.
 
 pub mod layers;
+pub mod members;
 pub mod options;
 pub mod quantity;
 pub mod settings;
 
 pub use layers::{Layers, Merged, Origin, Value};
+pub use members::MemberSettings;
 pub use options::{OPTIONS, OptionSpec};
-pub use settings::{MemberSettings, NodeSettings, Problem, Problems};
+pub use settings::{NodeSettings, Problem, Problems};

@@ -62,7 +62,8 @@ pub struct NodeOptions {
     pub peer: SocketAddr,
     /// Where metrics and health are served.
     pub http: SocketAddr,
-    /// The first members of the cluster; the same on all of them. Ignored once there is a log.
+    /// The first members of the cluster; the same on all of them. Once there is a log only their
+    /// addresses count, and it may be empty; without a log an empty one founds nothing.
     pub members: BTreeMap<NodeId, Member>,
     /// Raft's timing; the same on all members.
     pub timing: Timing,
@@ -171,6 +172,12 @@ impl Core {
             observer: Arc::clone(&proposer) as Arc<dyn kelp_raft::ApplyObserver>,
         };
         let raft = Raft::start(raft_options, parts).await?;
+        // The list of the command line may name newer addresses than the log, and may be left out.
+        for (node, member) in raft.status().members {
+            if !options.members.contains_key(&node) {
+                links.set_peer_address(node, member.peer);
+            }
+        }
         let vitals = Vitals::new();
         let (packer, packing) = Packer::new(raft.clone(), database.clone());
         vitals.spawn("packer", packing);

@@ -37,16 +37,27 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Writes the bundle into `directory`, which is created if absent; the key gets mode 0600.
+    /// Writes the bundle into `directory`, which is created if absent, for its owner alone; the key
+    /// gets mode 0600.
     ///
-    /// Existing files are never overwritten. The key is written first, so a certificate that lies
-    /// there has its key.
+    /// Existing files are never overwritten: if there is one, nothing is written. The key is
+    /// written first, so a certificate that lies there has its key.
     pub fn write(&self, directory: &Path) -> Result<(), CertsError> {
         files::create_directory(directory)?;
         let (authority, certificate, key) = bundle_paths(directory, self.kind);
+        files::check_absent(&[&authority, &certificate, &key])?;
         files::write_secret(&key, &self.key_pem)?;
         files::write_public(&certificate, &self.certificate_pem)?;
         files::write_public(&authority, &self.authority_pem)
+    }
+
+    /// Writes the bundle in place of the one that may lie in `directory`.
+    pub(crate) fn replace(&self, directory: &Path) -> Result<(), CertsError> {
+        let (authority, certificate, key) = bundle_paths(directory, self.kind);
+        for path in [authority, certificate, key] {
+            files::remove(&path)?;
+        }
+        self.write(directory)
     }
 
     /// Reads the bundle of `kind` in `directory`.

@@ -4,9 +4,9 @@
 //! `Vfs` has not, and no simulation crashes in the middle of them. So this is the one place outside
 //! `storage` that names `std::fs`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use super::CertsError;
@@ -15,6 +15,8 @@ use super::CertsError;
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
 const MODE_PUBLIC: u32 = 0o644;
+/// Whoever serves as this node or issues for this cluster, nobody else.
+const MODE_DIRECTORY: u32 = 0o700;
 const MODE_SECRET: u32 = 0o600;
 
 /// What nobody but the owner may do with a key, save that the group may read it (secret mounts of
@@ -26,7 +28,37 @@ const MODE_FORBIDDEN: u32 = 0o037;
     reason = "an operator's files, see the module"
 )]
 pub(super) fn create_directory(path: &Path) -> Result<(), CertsError> {
-    fs::create_dir_all(path).map_err(|source| io_error(path, source))
+    DirBuilder::new()
+        .recursive(true)
+        .mode(MODE_DIRECTORY)
+        .create(path)
+        .map_err(|source| io_error(path, source))
+}
+
+/// Refuses if any of the files is there.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an operator's files, see the module"
+)]
+pub(super) fn check_absent(paths: &[&Path]) -> Result<(), CertsError> {
+    match paths.iter().find(|path| path.exists()) {
+        Some(path) => Err(CertsError::Exists {
+            path: (*path).to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Removes a file; one that is not there is no error.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an operator's files, see the module"
+)]
+pub(super) fn remove(path: &Path) -> Result<(), CertsError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|source| io_error(path, source)),
+    }
 }
 
 pub(super) fn write_public(path: &Path, text: &str) -> Result<(), CertsError> {

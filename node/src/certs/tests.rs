@@ -187,6 +187,24 @@ fn bundle_is_read_back_and_its_key_is_private() {
 }
 
 #[test]
+fn nothing_is_written_where_one_file_is_in_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("n3");
+    let issued = authority().issue_node(&node_request(&[]), &clock(), &SeededRng::new(2));
+    let issued = issued.unwrap();
+    issued.write(&directory).unwrap();
+    assert_eq!(mode_of(&directory), 0o700);
+    fs::remove_file(directory.join("node.key")).unwrap();
+    assert!(matches!(
+        issued.write(&directory),
+        Err(CertsError::Exists { .. })
+    ));
+    assert!(!directory.join("node.key").exists());
+    issued.replace(&directory).unwrap();
+    assert!(Bundle::read(&directory, BundleKind::Node).is_ok());
+}
+
+#[test]
 fn key_that_others_can_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let issued = authority().issue_node(&node_request(&[]), &clock(), &SeededRng::new(2));

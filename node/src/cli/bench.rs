@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use kelp_wire::VALUE_BYTES_MAX;
 
 use super::{ClientArgs, Environment, Exit, Failure, OutputFormat, client_runtime, console};
 use crate::config::quantity::{parse_bytes, parse_duration};
@@ -103,24 +104,27 @@ Examples:
   kelp bench --reads 95 --distribution zipf --load        mostly reads, few keys often
   kelp bench --rate 5000 -o json                          at a steady pace, for a program";
 
-/// The largest value that a node takes.
-const VALUE_BYTES_MAX: u64 = 8 << 20;
-
 pub(super) fn run(
     args: &BenchArgs,
     above: ClientArgs,
     environment: Environment<'_>,
 ) -> Result<Exit, Failure> {
     let target = args.client.clone().resolve(above, environment)?;
-    if args.value_bytes > VALUE_BYTES_MAX {
-        return Err(Failure::usage("--value-bytes: at most 8MiB"));
-    }
+    let value_bytes = usize::try_from(args.value_bytes)
+        .ok()
+        .filter(|bytes| *bytes <= VALUE_BYTES_MAX)
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "--value-bytes: at most {} MiB",
+                VALUE_BYTES_MAX >> 20
+            ))
+        })?;
     let workload = WorkloadOptions {
         seed: args.seed,
         keys: args.keys,
         distribution: args.distribution,
         read_percent: args.reads,
-        value_bytes: usize::try_from(args.value_bytes).unwrap_or(usize::MAX),
+        value_bytes,
         prefix: args.prefix.clone(),
     };
     let setup = Setup {
@@ -165,5 +169,5 @@ pub(super) fn run(
         OutputFormat::Json | OutputFormat::Raw => report.json(),
     };
     console::data(text.as_bytes())?;
-    Ok(Exit::Done)
+    report.verdict()
 }

@@ -71,7 +71,7 @@ impl Failure {
         let message: String = message.into();
         Self {
             exit,
-            message: one_line(&message),
+            message: one_line(&without_number(&message)),
         }
     }
 
@@ -85,13 +85,16 @@ impl Failure {
         Self::new(exit, "")
     }
 
-    /// An error with its causes, in one line.
+    /// An error with its causes, in one line. A cause that the text before it repeats is left out.
     pub fn caused(exit: Exit, error: &dyn std::error::Error) -> Self {
-        let mut message = error.to_string();
+        let mut message = without_number(&error.to_string());
         let mut cause = error.source();
         while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
+            let text = without_number(&error.to_string());
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&lower_first(&text));
+            }
             cause = error.source();
         }
         Self::new(exit, message)
@@ -122,12 +125,29 @@ impl Failure {
 
 /// The text of an I/O error in lower case and without the number of the operating system.
 pub(crate) fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
+    lower_first(&without_number(&error.to_string()))
+}
+
+/// Takes the numbers of the operating system out, as in "(os error 13)".
+fn without_number(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    plain
+}
+
+/// Begins in lower case, unless the first word is in capitals.
+fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_lowercase().chain(letters).collect(),
-        None => String::new(),
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => first
+            .to_lowercase()
+            .chain([second])
+            .chain(letters)
+            .collect(),
+        _ => text.to_owned(),
     }
 }
 

@@ -56,7 +56,8 @@ Formats, one record per line:
 
 Every acknowledged record is on the disks of a majority. After an error the import says how many
 records and bytes are surely written and how to continue from there; writing a record twice does
-no harm. Of several records with one key the last one stays.
+no harm. Of several records with one key the last one stays. A record waits up to 30 s for a
+cluster that is electing, or for --timeout if that is longer.
 
 Examples:
   kelp import packages.tsv

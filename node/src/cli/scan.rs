@@ -16,14 +16,21 @@ use super::{ClientArgs, Environment, Exit, Failure, OutputFormat, client_runtime
 #[command(after_help = EXAMPLES)]
 pub(super) struct ScanArgs {
     /// First key [default: the first of all]
+    #[arg(allow_negative_numbers = true)]
     start: Option<OsString>,
     /// Key to stop before; it is not listed itself [default: none]
+    #[arg(allow_negative_numbers = true)]
     end: Option<OsString>,
     /// Only keys that begin with this
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["start", "end"])]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["start", "end"],
+    )]
     prefix: Option<OsString>,
     /// At most so many records
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// From the last key to the first
     #[arg(long)]
@@ -45,7 +52,8 @@ Examples:
   kelp scan                              everything
   kelp scan --prefix user: --limit 10    the first ten users
   kelp scan a m                          keys from a up to, not including, m
-  kelp scan --reverse --limit 1          the last key";
+  kelp scan --reverse --limit 1          the last key
+  kelp scan -- -b -m                     keys that begin with a dash";
 
 pub(super) fn run(
     args: ScanArgs,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use super::{Environment, Exit, Failure};
+use super::{Environment, Exit, Failure, console};
 use crate::config::options::Shape;
 use crate::config::{Layers, Merged, NodeSettings, OPTIONS};
 use crate::process::{files, run_start};
@@ -37,9 +37,16 @@ Options come from flags, then KELP_* variables, then the TOML file, then default
 show` prints each value with its origin. SIGTERM hands leadership over, finishes what is in
 flight and ends the process.
 
-Examples, on each of three hosts a, b and c (certificates first: `kelp certs --help`):
-  kelp start --dir /var/lib/kelp --certs /etc/kelp/certs --peer 10.0.0.1:4801 \\
-      --join a:4801,b:4801,c:4801
+The first start on an empty directory needs --join or --member; later ones do without. A host must
+listen where the list sends the others.
+
+Examples (certificates first: `kelp certs --help`); of three hosts, on 10.0.0.1:
+  kelp start --dir /var/lib/kelp --certs /etc/kelp/certs \\
+      --client 10.0.0.1:4800 --peer 10.0.0.1:4801 --http 10.0.0.1:4802 \\
+      --join 10.0.0.1:4801,10.0.0.2:4801,10.0.0.3:4801
+A cluster of one on this machine:
+  kelp start --dir data --certs n1 --join 127.0.0.1:4801
+Everything from a file:
   KELP_LOG_FORMAT=json kelp start --config /etc/kelp/kelp.toml";
 
 impl OptionArgs {
@@ -143,5 +150,8 @@ pub(super) fn settings(
 
 pub(super) fn run(args: &StartArgs, environment: Environment<'_>) -> Result<Exit, Failure> {
     let settings = settings(&args.options, environment)?;
+    if settings.resp.is_some() {
+        console::message("--resp has no effect: nodes do not speak the Redis protocol yet");
+    }
     run_start(&settings, args.parent)
 }

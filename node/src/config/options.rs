@@ -64,16 +64,17 @@ pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "name",
         value: "NAME",
-        help: "Name of this node in status and logs [default: n<id>]",
+        help: "Name of this node; refused when the list of members calls it otherwise",
         default: None,
         shape: Shape::Single,
     },
     OptionSpec {
         name: "join",
-        value: "PEER,PEER,...",
+        value: "[NAME=]PEER,...",
         help: "Peer addresses of all first members, the same list on every node: the first is \
-               node 1, the second node 2, ... Client and HTTP ports are taken to be one below \
-               and one above the peer port",
+               node 1, the second node 2, ..., called n1, n2, ... unless named. Client and HTTP \
+               ports are taken to be one below and one above the peer port. The own address alone \
+               founds a cluster of one",
         default: None,
         shape: Shape::List(','),
     },
@@ -106,6 +107,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         help: "Address for /metrics, /livez and /readyz; beyond loopback it wants TLS and a \
                client certificate",
         default: Some("127.0.0.1:4802"),
+        shape: Shape::Single,
+    },
+    OptionSpec {
+        name: "resp",
+        value: "ADDR",
+        help: "Address for Redis clients; has no effect until nodes speak that protocol",
+        default: None,
         shape: Shape::Single,
     },
     OptionSpec {

@@ -1,13 +1,13 @@
 //! Typed, checked options of a node. [`NodeSettings::check`] lists every problem, not only the
 //! first.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::layers::Merged;
+use super::members::{self, MemberSettings};
 use super::quantity::parse_duration;
 use crate::observe::logs::{self, LogFormat};
 
@@ -31,21 +31,6 @@ impl fmt::Display for Problem {
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct Problems(pub Vec<Problem>);
 
-/// One member of the first configuration of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberSettings {
-    /// The node id, from 1.
-    pub id: u16,
-    /// Its name.
-    pub name: String,
-    /// Where other nodes reach it.
-    pub peer: String,
-    /// Where clients reach it.
-    pub client: String,
-    /// Where its metrics are.
-    pub http: String,
-}
-
 /// The checked options of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSettings {
@@ -53,7 +38,7 @@ pub struct NodeSettings {
     pub directory: PathBuf,
     /// The certificate bundle.
     pub certs: PathBuf,
-    /// The name, if one was given.
+    /// The name that the list of members must have for this node, if one was given.
     pub name: Option<String>,
     /// The listener for clients.
     pub client: SocketAddr,
@@ -61,6 +46,8 @@ pub struct NodeSettings {
     pub peer: SocketAddr,
     /// The listener for HTTP.
     pub http: SocketAddr,
+    /// The listener for the Redis protocol, if one is asked for.
+    pub resp: Option<SocketAddr>,
     /// The first members; empty when none were given.
     pub members: Vec<MemberSettings>,
     /// Plaintext on addresses that other hosts can reach is allowed.
@@ -83,8 +70,6 @@ pub struct NodeSettings {
 const HEARTBEAT_MIN: Duration = Duration::from_millis(10);
 /// The longest election timeout: above it, an operator would take the cluster for dead.
 const ELECTION_MAX: Duration = Duration::from_mins(1);
-/// The most first members: a larger quorum costs more than it protects.
-const MEMBERS_MAX: usize = 9;
 
 impl NodeSettings {
     /// Turns merged text into settings.
@@ -114,6 +99,15 @@ impl NodeSettings {
     pub fn allows_plaintext(&self, listener: SocketAddr) -> bool {
         self.insecure || listener.ip().is_loopback()
     }
+
+    /// What the list of members says of this node and its own options deny; empty when they agree.
+    pub fn differences(&self, own: &MemberSettings) -> Vec<String> {
+        let mut differences = own.differences(self.client, self.peer, self.http);
+        if let Some(name) = self.name.as_ref().filter(|name| **name != own.name) {
+            differences.push(format!("name {} but --name {name}", own.name));
+        }
+        differences
+    }
 }
 
 /// Reads options one by one and collects what is wrong.
@@ -133,6 +127,8 @@ impl Reader<'_> {
         let client = self.address("client");
         let peer = self.address("peer");
         let http = self.address("http");
+        let resp = self.text("resp").is_some().then(|| self.address("resp"));
+        let name = self.name();
         let members = self.members();
         let heartbeat = self.duration("heartbeat");
         let election_min = self.duration("election-min");
@@ -144,10 +140,14 @@ impl Reader<'_> {
         Some(NodeSettings {
             directory: directory?.into(),
             certs: certs?.into(),
-            name: self.text("name").map(ToOwned::to_owned),
+            name,
             client: client?,
             peer: peer?,
             http: http?,
+            resp: match resp {
+                Some(address) => Some(address?),
+                None => None,
+            },
             members,
             insecure: insecure?,
             heartbeat: heartbeat?,
@@ -241,22 +241,35 @@ impl Reader<'_> {
         let full = self.items("member", ';');
         if !join.is_empty() && !full.is_empty() {
             self.problem("member", "given together with join: use one of the two");
+            return Vec::new();
         }
+        let option = if full.is_empty() { "join" } else { "member" };
+        let parsed = (1_u16..)
+            .zip(&join)
+            .map(|(position, text)| MemberSettings::of_join(position, text))
+            .chain(full.iter().map(|text| MemberSettings::of_text(text)));
         let mut members = Vec::new();
-        for (position, peer) in (1_u16..).zip(&join) {
-            match member_of_peer(position, peer) {
+        for member in parsed {
+            match member {
                 Ok(member) => members.push(member),
-                Err(message) => self.problem("join", message),
+                Err(message) => self.problem(option, message),
             }
         }
-        for text in &full {
-            match member_of_text(text) {
-                Ok(member) => members.push(member),
-                Err(message) => self.problem("member", message),
-            }
+        for message in members::problems_between(&members) {
+            self.problem(option, message);
         }
-        self.check_members(&members);
         members
+    }
+
+    fn name(&mut self) -> Option<String> {
+        let name = self.text("name")?.to_owned();
+        match members::check_name(&name) {
+            Ok(()) => Some(name),
+            Err(message) => {
+                self.problem("name", message);
+                None
+            }
+        }
     }
 
     fn items(&self, option: &str, separator: char) -> Vec<String> {
@@ -267,25 +280,6 @@ impl Reader<'_> {
             .filter(|item| !item.is_empty())
             .map(ToOwned::to_owned)
             .collect()
-    }
-
-    fn check_members(&mut self, members: &[MemberSettings]) {
-        if members.len() > MEMBERS_MAX {
-            let count = members.len();
-            self.problem("member", format!("{count} members; at most {MEMBERS_MAX}"));
-        }
-        let mut ids = BTreeSet::new();
-        let mut addresses = BTreeSet::new();
-        for member in members {
-            if !ids.insert(member.id) {
-                self.problem("member", format!("id {} is given twice", member.id));
-            }
-            for address in [&member.peer, &member.client, &member.http] {
-                if !addresses.insert(address.as_str()) {
-                    self.problem("member", format!("address {address} is given twice"));
-                }
-            }
-        }
     }
 
     fn check_addresses(&mut self, settings: &NodeSettings) {
@@ -316,68 +310,6 @@ impl Reader<'_> {
             self.problem("election-max", format!("more than {ELECTION_MAX:?}"));
         }
     }
-}
-
-/// A member of `--join`: the client port is one below the peer port, the HTTP port one above.
-fn member_of_peer(id: u16, peer: &str) -> Result<MemberSettings, String> {
-    let (host, port) = host_and_port(peer)?;
-    let neighbour = |port: Option<u16>| {
-        port.map(|port| format!("{host}:{port}"))
-            .ok_or_else(|| format!("{peer}: no port beside {port:?} for clients and HTTP"))
-    };
-    Ok(MemberSettings {
-        id,
-        name: format!("n{id}"),
-        peer: peer.to_owned(),
-        client: neighbour(port.checked_sub(1).filter(|port| *port != 0))?,
-        http: neighbour(port.checked_add(1))?,
-    })
-}
-
-/// A member of `--member`: `id=1,peer=HOST:PORT[,name=..][,client=..][,http=..]`.
-fn member_of_text(text: &str) -> Result<MemberSettings, String> {
-    let (mut id, mut peer, mut name, mut client, mut http) = (None, None, None, None, None);
-    for part in text.split(',') {
-        let (key, value) = part
-            .split_once('=')
-            .ok_or_else(|| format!("'{part}' is not KEY=VALUE"))?;
-        let slot = match key.trim() {
-            "id" => &mut id,
-            "peer" => &mut peer,
-            "name" => &mut name,
-            "client" => &mut client,
-            "http" => &mut http,
-            other => {
-                return Err(format!(
-                    "'{other}' is not one of id, peer, name, client, http"
-                ));
-            }
-        };
-        *slot = Some(value.trim());
-    }
-    let id = id
-        .and_then(|id| id.parse::<u16>().ok())
-        .filter(|id| *id != 0)
-        .ok_or_else(|| format!("'{text}' needs id=N with N from 1 to 65535"))?;
-    let peer = peer.ok_or_else(|| format!("'{text}' needs peer=HOST:PORT"))?;
-    let mut member = member_of_peer(id, peer)?;
-    for (given, slot) in [(client, &mut member.client), (http, &mut member.http)] {
-        if let Some(address) = given {
-            host_and_port(address)?;
-            address.clone_into(slot);
-        }
-    }
-    if let Some(name) = name {
-        name.clone_into(&mut member.name);
-    }
-    Ok(member)
-}
-
-fn host_and_port(text: &str) -> Result<(&str, u16), String> {
-    text.rsplit_once(':')
-        .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)))
-        .filter(|(host, port)| !host.is_empty() && *port != 0)
-        .ok_or_else(|| format!("'{text}' is not HOST:PORT"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::files;
 use super::layout::Layout;
 use super::ports::{self, NodePorts};
 use super::supervisor::{Signals, Started, Supervisor};
-use crate::certs::{self, Authority, Bundle, LEAF_LIFETIME, NodeRequest};
+use crate::certs::{self, Authority, LEAF_LIFETIME, NodeRequest};
 use crate::cli::console;
 use crate::cli::failure::{Exit, Failure};
 
@@ -26,6 +26,8 @@ pub(crate) const NODES_MAX: u16 = 9;
 pub(crate) const BASE_PORT: u16 = 4800;
 /// How often free ports are looked for anew when another program took one in the meantime.
 const FREE_PORT_ATTEMPTS: u32 = 4;
+/// What the marker of a development directory says to whoever opens it.
+const MARKER_TEXT: &[u8] = b"This directory belongs to `kelp dev`.\n";
 /// The name in the client certificate.
 const CLIENT_NAME: &str = "dev";
 
@@ -98,12 +100,12 @@ async fn run_in(
     }
 }
 
-/// Removes a cluster that never served, so that it can be made anew on other ports.
+/// Removes a cluster that never served, so that it can be made anew on other ports. The directories
+/// of its nodes were made, or were empty, when this process began.
 fn forget(layout: &Layout, count: usize) -> Result<(), Failure> {
-    let remove =
-        |path: PathBuf| files::remove_directory(&path).map_err(|error| broken(&path, &error));
     for id in (1..).take(count) {
-        remove(layout.node(id))?;
+        let path = layout.node(id);
+        files::remove_directory(&path).map_err(|error| broken(&path, &error))?;
     }
     files::remove(&layout.root().join(CLUSTER_FILE)).map_err(|error| broken(layout.root(), &error))
 }
@@ -165,10 +167,12 @@ impl Home {
     fn open(options: &DevOptions) -> Result<Self, Failure> {
         let (path, temporary) = if let Some(path) = &options.directory {
             files::create_directory(path).map_err(|error| broken(path, &error))?;
+            claim(&Layout::new(path))?;
             (path.clone(), false)
         } else {
             let path = std::env::temp_dir().join(format!("kelp-dev-{:016x}", rng()?.next_u64()));
             files::create_new_directory(&path).map_err(|error| broken(&path, &error))?;
+            claim(&Layout::new(&path))?;
             (path, true)
         };
         let path = files::absolute(&path).map_err(|error| broken(&path, &error))?;
@@ -199,6 +203,28 @@ impl Home {
             console::message(format!("cannot remove {}: {error}", path.display()));
         }
     }
+}
+
+/// Marks an empty directory as that of a development cluster, and refuses one that holds anything
+/// else than such a cluster: nothing of a stranger's may be taken over, let alone removed.
+fn claim(layout: &Layout) -> Result<(), Failure> {
+    let root = layout.root();
+    if files::exists(&layout.marker()) || files::exists(&root.join(CLUSTER_FILE)) {
+        return Ok(());
+    }
+    let names = files::list(root).map_err(|error| broken(root, &error))?;
+    if let Some(name) = names.first() {
+        return Err(Failure::new(
+            Exit::Refused,
+            format!(
+                "{} holds {name} and no development cluster: give an empty or absent directory \
+                 with --dir",
+                root.display()
+            ),
+        ));
+    }
+    let marker = layout.marker();
+    files::write_atomically(&marker, MARKER_TEXT).map_err(|error| broken(&marker, &error))
 }
 
 /// Takes the cluster as it was: its members know each other by their addresses.
@@ -254,12 +280,11 @@ fn create(layout: &Layout, options: &DevOptions) -> Result<ClusterFile, Failure>
     let ports = ports.map_err(|error| Failure::usage(error.to_string()))?;
     ports::check_free(&ports)
         .map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
-    let authority = certify(layout, count, &rng)
-        .map_err(|error| Failure::new(Exit::Refused, error.to_string()))?;
+    let authority =
+        certify(layout, count, &rng).map_err(|error| Failure::caused(Exit::Refused, &error))?;
     let mut nodes = Vec::new();
     for (id, ports) in (1..=count).zip(ports) {
-        files::create_directory(&layout.node(id))
-            .map_err(|error| broken(&layout.node(id), &error))?;
+        create_empty(&layout.node(id))?;
         nodes.push(ClusterNode {
             id,
             name: format!("n{id}"),
@@ -282,7 +307,27 @@ fn create(layout: &Layout, options: &DevOptions) -> Result<ClusterFile, Failure>
     Ok(cluster)
 }
 
-/// Makes the authority, or takes the one that an interrupted earlier start left, and all bundles.
+/// Makes the directory of a node. One that an interrupted earlier start left is empty; data without
+/// `cluster.json` is of a cluster that nobody can describe any more.
+fn create_empty(path: &Path) -> Result<(), Failure> {
+    files::create_directory(path).map_err(|error| broken(path, &error))?;
+    let names = files::list(path).map_err(|error| broken(path, &error))?;
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Exit::Refused,
+        format!(
+            "{} holds the data of an earlier cluster whose {CLUSTER_FILE} is gone: bring it back, \
+             or choose another --dir",
+            path.display()
+        ),
+    ))
+}
+
+/// Makes the authority, or takes the one that an interrupted earlier start left, and all bundles
+/// anew: nobody uses those of that start, because `cluster.json`, which completes the directory,
+/// is not there yet.
 fn certify(layout: &Layout, count: u16, rng: &dyn Rng) -> Result<Authority, certs::CertsError> {
     let clock = SystemClock::new();
     let directory = layout.authority();
@@ -294,21 +339,11 @@ fn certify(layout: &Layout, count: u16, rng: &dyn Rng) -> Result<Authority, cert
     for id in 1..=count {
         let request = NodeRequest::local(NodeId::new(id));
         let bundle = authority.issue_node(&request, &clock, rng)?;
-        write_bundle(&bundle, &layout.node_certs(id))?;
+        bundle.replace(&layout.node_certs(id))?;
     }
     let bundle = authority.issue_client(CLIENT_NAME, LEAF_LIFETIME, &clock, rng)?;
-    write_bundle(&bundle, &layout.client_certs())?;
+    bundle.replace(&layout.client_certs())?;
     Ok(authority)
-}
-
-/// Writes a bundle in place of the one that an interrupted earlier start may have left half
-/// written. Nobody uses that one: `cluster.json`, which completes the directory, is not there yet.
-fn write_bundle(bundle: &Bundle, directory: &Path) -> Result<(), certs::CertsError> {
-    if files::exists(directory) {
-        // What cannot be removed is refused, with its name, by the write below.
-        drop(files::remove_directory(directory));
-    }
-    bundle.write(directory)
 }
 
 /// What the child gets behind `kelp start`.

@@ -1,7 +1,7 @@
 //! Where things lie in the directory of a development cluster.
 //!
 //! ```text
-//! DIR/LOCK  cluster.json  supervisor.json  control/
+//! DIR/KELP_DEV  LOCK  cluster.json  supervisor.json  control/
 //! DIR/certs/ca.crt, ca.key   authority
 //! DIR/certs/n<id>/           bundle of a node
 //! DIR/certs/client/          bundle of a client
@@ -28,6 +28,12 @@ impl Layout {
     /// The directory itself.
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Says that the directory was made for a development cluster, so that everything in it may be
+    /// made anew.
+    pub(crate) fn marker(&self) -> PathBuf {
+        self.root.join("KELP_DEV")
     }
 
     /// Held by the supervisor while it runs.

@@ -12,7 +12,7 @@ use kelp_seams::{Clock, OsRng, SystemClock, ThreadExecutor};
 use kelp_storage::{OpenError, RealFs, Seams};
 use rustix::process::Signal;
 use tokio::net::unix::pipe;
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{self, SignalKind};
 
 use crate::certs::Identity;
@@ -22,8 +22,16 @@ use crate::node::{Node, NodeLimits, NodeOptions, StartError};
 use crate::observe::logs;
 use crate::tls::{ClientAuth, PortTls, TlsMaterial};
 
+use super::files;
+
+/// Requests take half of the cores; the log writer, the applier and the kernel's sockets take the
+/// rest. More workers only wake each other: docs/benchmarks/cluster.md.
+const CORES_PER_WORKER: usize = 2;
+
 /// When the supervisor is gone nobody waits for a handover.
 const ORPHAN_GRACE: Duration = Duration::from_millis(500);
+/// A directory with it holds, or is about to hold, the data of a node.
+const IDENTITY_FILE: &str = "IDENTITY";
 /// What a client may ask for in the TLS handshake of the client port.
 const CLIENT_ALPN: &[&[u8]] = &[b"kelp/1"];
 /// What a browser or Prometheus asks for in the TLS handshake of the HTTP port.
@@ -40,7 +48,11 @@ pub fn run(settings: &NodeSettings, parent: Option<u32>) -> Result<Exit, Failure
     }
     logs::init(settings.log_format, &settings.log)
         .map_err(|error| Failure::caused(Exit::Usage, &error))?;
-    let runtime = Runtime::new()
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = Builder::new_multi_thread()
+        .worker_threads((cores / CORES_PER_WORKER).max(1))
+        .enable_all()
+        .build()
         .map_err(|error| Failure::new(Exit::Refused, format!("cannot start: {error}")))?;
     let end = runtime.block_on(serve(settings, parent.is_some()));
     // A disk that hangs must not keep the process: what had to be closed is closed.
@@ -94,7 +106,10 @@ async fn serve(settings: &NodeSettings, has_parent: bool) -> Result<Exit, Failur
     tokio::select! {
         end = ends.next() => {
             tracing::info!(?end, "node stops");
-            running.stop(end.grace(settings.stop_grace)).await;
+            tokio::select! {
+                () = running.stop(end.grace(settings.stop_grace)) => {}
+                _ = ends.signal() => tracing::warn!("node ends at once: asked twice"),
+            }
             Ok(end.exit())
         }
         reason = running.failed() => {
@@ -150,16 +165,25 @@ impl Ends {
     }
 
     async fn next(&mut self) -> End {
+        let parent = self.parent.take();
         let parent_gone = async {
-            match &self.parent {
+            match &parent {
                 Some(pipe) => closed(pipe).await,
                 None => std::future::pending().await,
             }
         };
+        let end = tokio::select! {
+            end = self.signal() => end,
+            () = parent_gone => End::ParentGone,
+        };
+        self.parent = parent;
+        end
+    }
+
+    async fn signal(&mut self) -> End {
         tokio::select! {
             _ = self.terminate.recv() => End::Terminated,
             _ = self.interrupt.recv() => End::Interrupted,
-            () = parent_gone => End::ParentGone,
         }
     }
 }
@@ -222,38 +246,47 @@ fn node_options(settings: &NodeSettings, clock: Arc<dyn Clock>) -> Result<NodeOp
     })
 }
 
-/// The first members; a node that is given none is a cluster of its own.
+/// The members that were named. Only a node that has data already may go without: on an empty
+/// directory it would have to guess, and two that guess make two histories of one cluster.
 fn members(
     settings: &NodeSettings,
     node: NodeId,
     cluster: ClusterId,
 ) -> Result<BTreeMap<NodeId, Member>, Failure> {
-    let mut members: BTreeMap<NodeId, Member> = settings
+    let members: BTreeMap<NodeId, Member> = settings
         .members
         .iter()
         .map(|member| (NodeId::new(member.id), member_of(member)))
         .collect();
     if members.is_empty() {
-        let own = MemberSettings {
-            id: node.get(),
-            name: format!("n{node}"),
-            peer: settings.peer.to_string(),
-            client: settings.client.to_string(),
-            http: settings.http.to_string(),
-        };
-        members.insert(node, member_of(&own));
+        if files::exists(&settings.directory.join(IDENTITY_FILE)) {
+            return Ok(members);
+        }
+        return Err(Failure::usage(format!(
+            "{} holds no data yet, and nothing says who the members are: name all first ones on \
+             each of them, as in --join A:4801,B:4801,C:4801; --join {} founds a cluster of this \
+             node alone",
+            settings.directory.display(),
+            settings.peer
+        )));
     }
     let count = members.len();
-    let Some(own) = members.get_mut(&node) else {
+    let own = settings.members.iter().find(|own| own.id == node.get());
+    let Some(own) = own else {
         return Err(Failure::usage(format!(
             "the certificate is that of node {node} of cluster {cluster}, and --join or --member \
              names {count} members without it: name all first members on each of them"
         )));
     };
-    if let Some(name) = &settings.name {
-        name.clone_into(&mut own.name);
+    let differences = settings.differences(own);
+    if differences.is_empty() {
+        return Ok(members);
     }
-    Ok(members)
+    Err(Failure::usage(format!(
+        "node {node} is not where --join or --member says: {}; make them agree (0.0.0.0 listens on \
+         every address of this host)",
+        differences.join(", ")
+    )))
 }
 
 fn member_of(settings: &MemberSettings) -> Member {
@@ -273,6 +306,8 @@ fn start_failure(error: &StartError) -> Failure {
             io::ErrorKind::AddrInUse => Failure::caused(Exit::Unavailable, error).hint(format!(
                 "stop the program that uses it, or choose another with --{port}"
             )),
+            io::ErrorKind::PermissionDenied => Failure::caused(Exit::Usage, error)
+                .hint(format!("choose a port above 1023 with --{port}")),
             _ => Failure::caused(Exit::Usage, error)
                 .hint(format!("choose an address of this machine with --{port}")),
         },
@@ -282,8 +317,18 @@ fn start_failure(error: &StartError) -> Failure {
             Failure::caused(Exit::Refused, error)
                 .hint("choose an empty or absent directory with --dir")
         }
-        StartError::Directory(OpenError::Io { .. }) => Failure::caused(Exit::Refused, error)
-            .hint("make the directory writable for this user, or choose another with --dir"),
+        StartError::Directory(OpenError::Io { source, .. }) => {
+            Failure::caused(Exit::Refused, error).hint(match source.kind() {
+                io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+                    "a part of that path is a file: choose another with --dir"
+                }
+                io::ErrorKind::NotFound => {
+                    "no directory can be made there: choose another with --dir"
+                }
+                io::ErrorKind::StorageFull => "free some space, or choose another disk with --dir",
+                _ => "make the directory writable for this user, or choose another with --dir",
+            })
+        }
         StartError::Raft(kelp_raft::StartError::ForeignData { .. }) => {
             Failure::caused(Exit::Refused, error).hint(
                 "give this node its own directory with --dir, or the certificates of that one",

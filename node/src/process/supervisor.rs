@@ -262,11 +262,15 @@ impl Supervisor {
                 node.restart_at = Some(Instant::now() + node.restart_delay);
                 node.restart_delay = (node.restart_delay * 2).min(RESTART_DELAY_MAX);
             }
+            let id = node.process.id;
             let next = match node.restart_at {
-                Some(_) => "it is started again",
-                None => "start it again with `kelp dev node start`",
+                Some(_) => "it is started again".to_owned(),
+                None => format!(
+                    "start it again with `kelp dev node start {id} --dir {}`",
+                    self.layout.root().display()
+                ),
             };
-            console::message(format!("node {} ended, {status}: {next}", node.process.id));
+            console::message(format!("node {id} ended, {status}: {next}"));
         }
         if changed { self.publish() } else { Ok(()) }
     }

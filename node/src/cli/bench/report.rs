@@ -9,6 +9,7 @@ use kelp_client::Executed;
 use serde::Serialize;
 
 use super::workload::Operation;
+use crate::cli::{Exit, Failure};
 
 /// Latencies above are counted as this: no request lives longer.
 const LATENCY_MAX: Duration = Duration::from_mins(2);
@@ -187,6 +188,22 @@ impl Report {
             reads_us: reads.summary(),
             writes_us: writes.summary(),
         }
+    }
+
+    /// A benchmark in which nothing succeeded has failed itself.
+    pub(crate) fn verdict(&self) -> Result<Exit, Failure> {
+        if self.operations > 0 || self.errors == 0 {
+            return Ok(Exit::Done);
+        }
+        let exit = if self.errors_unknown > 0 {
+            Exit::Unknown
+        } else {
+            Exit::Unavailable
+        };
+        Err(Failure::new(
+            exit,
+            format!("all {} requests failed: see `kelp status`", self.errors),
+        ))
     }
 
     /// One line of JSON.

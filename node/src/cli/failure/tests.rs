@@ -36,3 +36,35 @@ fn a_reader_that_went_away_is_no_failure() {
         "cannot write to standard output: no space left on device"
     );
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open {path}")]
+struct Outer {
+    path: &'static str,
+    source: io::Error,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no way in: {source}")]
+struct Repeating {
+    source: io::Error,
+}
+
+#[test]
+fn causes_follow_once_and_without_numbers() {
+    let denied = || io::Error::from_raw_os_error(13);
+    let outer = Outer {
+        path: "x",
+        source: denied(),
+    };
+    assert_eq!(
+        Failure::caused(Exit::Refused, &outer).message,
+        "cannot open x: permission denied"
+    );
+    let repeating = Repeating { source: denied() };
+    assert_eq!(
+        Failure::caused(Exit::Refused, &repeating).message,
+        "no way in: Permission denied"
+    );
+    assert_eq!(lower_first("TLS failed"), "TLS failed");
+}

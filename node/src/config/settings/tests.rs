@@ -103,8 +103,7 @@ fn a_wrong_member_is_named() {
     check_problem(&[("join", "h")], "join: 'h' is not HOST:PORT");
     check_problem(
         &[("join", "a:4801,a:4801")],
-        "member: address a:4801 is given twice; member: address a:4800 is given twice; \
-         member: address a:4802 is given twice",
+        "join: address a:4801 is given twice",
     );
 }
 
@@ -118,4 +117,22 @@ fn timing_that_would_start_elections_is_refused() {
         &[("election-max", "250ms")],
         "election-max: not above election-min",
     );
+}
+
+#[test]
+fn the_list_and_the_options_of_a_node_must_agree() {
+    let settings = with_base(&[("join", "west=127.0.0.1:4801"), ("name", "west")]).unwrap();
+    let own = settings.members.first().unwrap();
+    assert_eq!(settings.differences(own), [] as [&str; 0]);
+    let settings = with_base(&[("join", "10.0.0.1:4801"), ("name", "west")]).unwrap();
+    let own = settings.members.first().unwrap();
+    assert_eq!(settings.differences(own).len(), 4);
+    assert!(with_base(&[("name", "a b")]).is_err());
+}
+
+#[test]
+fn a_redis_address_is_checked_although_nobody_listens_there() {
+    let settings = with_base(&[("resp", "127.0.0.1:6379")]).unwrap();
+    assert!(settings.resp.is_some());
+    assert!(with_base(&[("resp", "nowhere")]).is_err());
 }

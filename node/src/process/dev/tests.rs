@@ -85,3 +85,39 @@ fn a_temporary_directory_is_removed_unless_kept() {
     assert!(files::exists(&path));
     files::remove_directory(&path).unwrap();
 }
+
+#[test]
+fn a_directory_of_somebody_else_is_refused_and_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let precious = directory.path().join("n1");
+    files::create_directory(&precious).unwrap();
+    let refused = Home::open(&options(directory.path())).err().unwrap();
+    assert_eq!(refused.exit, Exit::Refused);
+    assert!(refused.message.contains("holds n1"), "{refused}");
+    assert_eq!(files::list(directory.path()).unwrap(), ["n1"]);
+}
+
+#[test]
+fn an_empty_directory_is_marked_and_taken_again() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("new");
+    for _ in 0..2 {
+        let home = Home::open(&options(&directory)).unwrap();
+        create(&home.layout, &options(&directory)).unwrap();
+        forget(&home.layout, 3).unwrap();
+    }
+    assert_eq!(files::list(&directory).unwrap(), ["KELP_DEV", "certs"]);
+}
+
+#[test]
+fn data_of_a_node_without_the_cluster_file_is_never_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let layout = Layout::new(directory.path());
+    create(&layout, &options(directory.path())).unwrap();
+    files::create_directory(&layout.data(2)).unwrap();
+    files::remove(&directory.path().join(CLUSTER_FILE)).unwrap();
+    let refused = create(&layout, &options(directory.path())).unwrap_err();
+    assert_eq!(refused.exit, Exit::Refused);
+    assert!(refused.message.contains("is gone"), "{refused}");
+    assert!(files::exists(&layout.data(2)));
+}

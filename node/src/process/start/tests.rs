@@ -8,18 +8,19 @@ fn settings(members: &[u16]) -> NodeSettings {
     NodeSettings {
         directory: "data".into(),
         certs: "certs".into(),
-        name: Some("west".to_owned()),
+        name: None,
         client: "127.0.0.1:4800".parse().unwrap(),
         peer: "127.0.0.1:4801".parse().unwrap(),
         http: "127.0.0.1:4802".parse().unwrap(),
+        resp: None,
         members: members
             .iter()
             .map(|id| MemberSettings {
                 id: *id,
                 name: format!("n{id}"),
-                peer: format!("h{id}:4801"),
-                client: format!("h{id}:4800"),
-                http: format!("h{id}:4802"),
+                peer: format!("127.0.0.{id}:4801"),
+                client: format!("127.0.0.{id}:4800"),
+                http: format!("127.0.0.{id}:4802"),
             })
             .collect(),
         insecure: false,
@@ -37,21 +38,63 @@ fn cluster() -> ClusterId {
 }
 
 #[test]
-fn a_node_without_members_is_a_cluster_of_its_own() {
-    let members = members(&settings(&[]), NodeId::new(4), cluster()).unwrap();
-    let own = members.get(&NodeId::new(4)).unwrap();
-    assert_eq!(members.len(), 1);
+fn a_node_without_data_founds_nothing_unless_told_who_the_members_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let alone = NodeSettings {
+        directory: directory.path().to_owned(),
+        ..settings(&[])
+    };
+    let failure = members(&alone, NodeId::new(4), cluster()).unwrap_err();
+    assert_eq!(failure.exit, Exit::Usage);
+    assert!(
+        failure.message.contains("--join 127.0.0.1:4801"),
+        "{failure}"
+    );
+    files::write_atomically(&directory.path().join(IDENTITY_FILE), b"").unwrap();
     assert_eq!(
-        (own.name.as_str(), own.peer.as_str()),
-        ("west", "127.0.0.1:4801")
+        members(&alone, NodeId::new(4), cluster()),
+        Ok(BTreeMap::new())
+    );
+    assert_eq!(
+        members(&settings(&[1]), NodeId::new(1), cluster()).map(|members| members.len()),
+        Ok(1)
     );
 }
 
 #[test]
-fn the_given_name_is_this_nodes_own() {
-    let members = members(&settings(&[1, 2]), NodeId::new(2), cluster()).unwrap();
-    assert_eq!(members[&NodeId::new(1)].name, "n1");
-    assert_eq!(members[&NodeId::new(2)].name, "west");
+fn a_node_that_others_cannot_reach_as_told_is_refused() {
+    let failure = members(&settings(&[1, 2]), NodeId::new(2), cluster()).unwrap_err();
+    assert_eq!(failure.exit, Exit::Usage);
+    for port in ["client", "peer", "http"] {
+        assert!(
+            failure.message.contains(&format!("--{port} 127.0.0.1")),
+            "{failure}"
+        );
+    }
+    let named = NodeSettings {
+        name: Some("west".to_owned()),
+        ..settings(&[1, 2])
+    };
+    let failure = members(&named, NodeId::new(1), cluster()).unwrap_err();
+    assert!(
+        failure.message.contains("name n1 but --name west"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_path_through_a_file_is_told_from_one_that_is_not_writable() {
+    let hint = |kind: io::ErrorKind| {
+        let failure = start_failure(&StartError::Directory(OpenError::Io {
+            action: "create",
+            path: "d".into(),
+            source: Arc::new(kind.into()),
+        }));
+        assert_eq!(failure.exit, Exit::Refused);
+        failure.message
+    };
+    assert!(hint(io::ErrorKind::NotADirectory).contains("is a file"));
+    assert!(hint(io::ErrorKind::PermissionDenied).contains("writable"));
 }
 
 #[test]

@@ -88,13 +88,44 @@ fn health_follows_from_who_follows_whom() {
 }
 
 #[test]
-fn a_stopping_node_makes_it_degraded() {
-    let mut stopping = up(3, Some(1));
-    if let Some(report) = &mut stopping.report {
-        report.stopping = true;
-    }
-    let view = view(&[up(1, Some(1)), up(2, Some(1)), stopping]);
-    assert_eq!(view.health(), Health::Degraded);
+fn a_node_that_is_up_but_does_not_take_its_part_makes_it_degraded() {
+    let check = |spoil: fn(&mut StatusReport), expected| {
+        let mut third = up(3, Some(1));
+        if let Some(report) = &mut third.report {
+            report.committed = Some(12);
+            spoil(report);
+        }
+        let mut leader = up(1, Some(1));
+        if let Some(report) = &mut leader.report {
+            report.committed = Some(LAG_MAX + 50);
+            report.applied = report.committed;
+        }
+        let mut second = leader.clone();
+        second.member = member(2);
+        if let Some(report) = &mut second.report {
+            (report.node, report.role) = (2, ReportedRole::Follower);
+        }
+        assert_eq!(view(&[leader, second, third]).health(), expected);
+    };
+    check(|report| report.applied = Some(50), Health::Healthy);
+    check(|report| report.applied = Some(49), Health::Degraded);
+    check(|report| report.applied = None, Health::Degraded);
+    let caught_up = |report: &mut StatusReport| report.applied = Some(LAG_MAX);
+    check(caught_up, Health::Healthy);
+    check(
+        |report| {
+            report.applied = Some(LAG_MAX);
+            report.stopping = true;
+        },
+        Health::Degraded,
+    );
+    check(
+        |report| {
+            report.applied = Some(LAG_MAX);
+            report.role = ReportedRole::Learner;
+        },
+        Health::Degraded,
+    );
 }
 
 #[test]
