@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Vfs, VfsFile, VfsLock};
+use super::{MemFs, Vfs, VfsFile, VfsLock};
 
 /// The kinds of operations that a rule can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,20 @@ pub enum Fault {
         /// The error number.
         errno: i32,
     },
+    /// A sync of a file fails and takes what it should have synced with it, see
+    /// [`MemFs::lose_dirty`]. Needs [`FaultFs::over`]. Other operations just fail.
+    LostSync {
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl Fault {
+    const fn errno(self) -> i32 {
+        match self {
+            Self::Errno(errno) | Self::ShortWrite { errno, .. } | Self::LostSync { errno } => errno,
+        }
+    }
 }
 
 /// Chooses operations and says how they fail.
@@ -93,6 +107,8 @@ impl FaultRule {
 #[derive(Clone)]
 pub struct FaultFs {
     inner: Arc<dyn Vfs>,
+    /// The same as `inner`, when it is a disk in memory.
+    disk: Option<MemFs>,
     faults: Arc<Mutex<Faults>>,
 }
 
@@ -107,7 +123,16 @@ impl FaultFs {
     pub fn new(inner: Arc<dyn Vfs>) -> Self {
         Self {
             inner,
+            disk: None,
             faults: Arc::default(),
+        }
+    }
+
+    /// Passes everything to `disk`, on which syncs can also fail as [`Fault::LostSync`].
+    pub fn over(disk: MemFs) -> Self {
+        Self {
+            disk: Some(disk.clone()),
+            ..Self::new(Arc::new(disk))
         }
     }
 
@@ -151,10 +176,18 @@ impl FaultFs {
     fn check(&self, operation: FaultOperation, path: &Path) -> io::Result<()> {
         match self.fault(operation, path) {
             None => Ok(()),
-            Some(Fault::Errno(errno) | Fault::ShortWrite { errno, .. }) => {
-                Err(io::Error::from_raw_os_error(errno))
-            }
+            Some(fault) => Err(io::Error::from_raw_os_error(fault.errno())),
         }
+    }
+
+    fn check_sync(&self, path: &Path) -> io::Result<()> {
+        let Some(fault) = self.fault(FaultOperation::Sync, path) else {
+            return Ok(());
+        };
+        if let (Fault::LostSync { .. }, Some(disk)) = (fault, &self.disk) {
+            disk.lose_dirty(path)?;
+        }
+        Err(io::Error::from_raw_os_error(fault.errno()))
     }
 
     fn wrap(&self, path: &Path, inner: Arc<dyn VfsFile>) -> Arc<dyn VfsFile> {
@@ -242,22 +275,23 @@ impl VfsFile for FaultFile {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         match self.faults.fault(FaultOperation::Write, &self.path) {
             None => self.inner.write_at(data, offset),
-            Some(Fault::Errno(errno)) => Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::ShortWrite { bytes, errno }) => {
-                self.inner
-                    .write_at(&data[..bytes.min(data.len())], offset)?;
-                Err(io::Error::from_raw_os_error(errno))
+            Some(fault) => {
+                if let Fault::ShortWrite { bytes, .. } = fault {
+                    let written = &data[..bytes.min(data.len())];
+                    self.inner.write_at(written, offset)?;
+                }
+                Err(io::Error::from_raw_os_error(fault.errno()))
             }
         }
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.faults.check(FaultOperation::Sync, &self.path)?;
+        self.faults.check_sync(&self.path)?;
         self.inner.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.faults.check(FaultOperation::Sync, &self.path)?;
+        self.faults.check_sync(&self.path)?;
         self.inner.sync_all()
     }
 

@@ -3,7 +3,9 @@
 //! Each file keeps its content as programs see it, its content as the disk has it, and the writes
 //! between the two; each directory the same for its names. [`MemFs::crash_clone`] is the disk
 //! after a power cut: every sector written but not synced may be there or not, in any combination,
-//! also the file's length and each created, renamed or removed name.
+//! also the file's length and each created, renamed or removed name. [`MemFs::kill_clone`] is the
+//! machine after only the process died: all that was written is visible, and as little durable as
+//! before.
 
 mod file;
 mod names;
@@ -79,6 +81,31 @@ impl MemFs {
         Self {
             disk: Arc::new(disk),
         }
+    }
+
+    /// The machine as a killed process leaves it: another disk, on which the same is visible and the
+    /// same durable, and nothing is locked.
+    #[must_use]
+    pub fn kill_clone(&self) -> Self {
+        let disk = Disk {
+            names: Mutex::new(lock(&self.disk.names).copy()),
+            ..Disk::default()
+        };
+        Self {
+            disk: Arc::new(disk),
+        }
+    }
+
+    /// Does to a file what a failed sync does on most systems: what was written since the last good
+    /// one stays visible, counts as clean, and no later sync brings it to the disk. Only writing it
+    /// again does.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn lose_dirty(&self, path: &Path) -> io::Result<()> {
+        let content = lock(&self.disk.names).find(path)?;
+        lock(&content).lose_dirty();
+        Ok(())
     }
 
     /// Changes a file's bytes behind everybody's back, also on the disk: a fault to be found.

@@ -1,9 +1,9 @@
 //! The operating system's files.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,14 +13,22 @@ use super::{Vfs, VfsFile, VfsLock};
 /// file system.
 static LOCKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// The operating system's file system.
+/// What others may do with a new directory: nothing, since every value in it is a user's.
+const DIRECTORY_MODE: u32 = 0o700;
+/// What others may do with a new file: nothing.
+const FILE_MODE: u32 = 0o600;
+
+/// The operating system's file system. What it makes is for its own user alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFs;
 
 #[expect(clippy::disallowed_methods, reason = "this is the file seam")]
 impl Vfs for RealFs {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        DirBuilder::new()
+            .recursive(true)
+            .mode(DIRECTORY_MODE)
+            .create(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn VfsFile>> {
@@ -28,6 +36,7 @@ impl Vfs for RealFs {
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(FILE_MODE)
             .open(path)?;
         Ok(Arc::new(RealFile(file)))
     }
@@ -69,6 +78,7 @@ impl Vfs for RealFs {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(FILE_MODE)
             .open(path)?;
         let canonical = fs::canonicalize(path)?;
         if !locked().insert(canonical.clone()) {

@@ -179,3 +179,70 @@ fn rules_choose_by_operation_name_and_count() {
     assert_eq!(read_all(&vfs, Path::new("/d/000001.wal")), b"xyc");
     wal.write_at(b"xyz", 0).unwrap();
 }
+
+#[test]
+fn a_kill_keeps_what_is_visible_and_makes_none_of_it_durable() {
+    let vfs = MemFs::new();
+    let (directory, path) = (PathBuf::from("/d"), PathBuf::from("/d/file"));
+    vfs.create_dir_all(&directory).unwrap();
+    let file = vfs.create(&path).unwrap();
+    file.write_at(b"synced", 0).unwrap();
+    file.sync_data().unwrap();
+    vfs.sync_dir(&directory).unwrap();
+    file.write_at(b"writes", 0).unwrap();
+    vfs.rename(&path, &directory.join("other")).unwrap();
+    let _held = vfs.lock(&directory.join("LOCK")).unwrap();
+    let killed = vfs.kill_clone();
+    file.write_at(b"nobody", 0).unwrap();
+    assert_eq!(read_all(&killed, &directory.join("other")), b"writes");
+    killed.lock(&directory.join("LOCK")).unwrap();
+    let seen = crash_outcomes(&killed, |image| {
+        let names = image.list(&directory).unwrap();
+        let name = names.iter().find(|name| *name != "LOCK").unwrap();
+        let bytes = read_all(image, &directory.join(name));
+        format!("{name} {}", String::from_utf8(bytes).unwrap())
+    });
+    let expected = ["file synced", "file writes", "other synced", "other writes"];
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_a_failed_sync_lost_stays_visible_and_only_writing_it_again_saves_it() {
+    let disk = MemFs::new();
+    let vfs = FaultFs::over(disk.clone());
+    vfs.create_dir_all(Path::new("/d")).unwrap();
+    let path = Path::new("/d/file");
+    let file = vfs.create(path).unwrap();
+    vfs.sync_dir(Path::new("/d")).unwrap();
+    vfs.add(FaultRule::once(
+        Some(FaultOperation::Sync),
+        0,
+        Fault::LostSync { errno: 5 },
+    ));
+    file.write_at(b"lost", 0).unwrap();
+    assert_eq!(file.sync_data().unwrap_err().raw_os_error(), Some(5));
+    file.sync_data().unwrap();
+    let content = |image: &MemFs| String::from_utf8(read_all(image, path)).unwrap();
+    assert_eq!(content(&disk), "lost");
+    assert_eq!(crash_outcomes(&disk, content), [String::new()].into());
+    file.write_at(b"lost", 0).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(crash_outcomes(&disk, content), ["lost".to_owned()].into());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "looks at what the seam made")]
+fn real_files_and_directories_are_for_their_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = tempfile::tempdir().unwrap();
+    let directory = root.path().join("a/b");
+    RealFs.create_dir_all(&directory).unwrap();
+    RealFs.create(&directory.join("file")).unwrap();
+    RealFs.lock(&directory.join("LOCK")).unwrap();
+    let mode = |name: &str| {
+        let found = std::fs::metadata(root.path().join(name)).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    let modes = ["a", "a/b", "a/b/file", "a/b/LOCK"].map(mode);
+    assert_eq!(modes, [0o700, 0o700, 0o600, 0o600]);
+}

@@ -9,8 +9,8 @@ use crate::vfs::VfsFile;
 /// What a disk writes as a whole: a sector is either the old or the new one.
 const SECTOR_BYTES: u64 = 512;
 
-/// Invariants: applying `pending` to `durable` gives `visible`.
-#[derive(Default)]
+/// Invariants: applying `pending` to `durable` gives `visible`, but for what a failed sync lost.
+#[derive(Clone, Default)]
 pub(super) struct Content {
     visible: Image,
     durable: Image,
@@ -65,6 +65,13 @@ impl Content {
         for change in self.pending.drain(..) {
             self.durable.apply(&change);
         }
+    }
+
+    /// Forgets that writes are still to be synced. Changes of the length stay pending: a system
+    /// keeps those apart from its page cache.
+    pub(super) fn lose_dirty(&mut self) {
+        self.pending
+            .retain(|change| matches!(change, Change::SetLength(_)));
     }
 
     pub(super) fn rewrite(&mut self, change: impl FnOnce(&mut Vec<u8>)) {

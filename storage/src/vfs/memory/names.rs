@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use super::file::Content;
 use super::lock;
 
-type Files = BTreeMap<PathBuf, Arc<Mutex<Content>>>;
+type Shared = Arc<Mutex<Content>>;
+type Files = BTreeMap<PathBuf, Shared>;
 
 /// Invariants: applying `pending` to `durable` gives `visible`. Directories are durable at once:
 /// their loss is the loss of the whole database, which no test needs.
@@ -21,8 +22,8 @@ pub(super) struct Names {
 }
 
 enum Change {
-    Create(PathBuf, Arc<Mutex<Content>>),
-    Rename(PathBuf, PathBuf, Arc<Mutex<Content>>),
+    Create(PathBuf, Shared),
+    Rename(PathBuf, PathBuf, Shared),
     Remove(PathBuf),
 }
 
@@ -30,6 +31,16 @@ impl Change {
     fn directory(&self) -> Option<&Path> {
         match self {
             Self::Create(path, _) | Self::Rename(_, path, _) | Self::Remove(path) => path.parent(),
+        }
+    }
+
+    fn copy(&self, copies: &mut Copies) -> Self {
+        match self {
+            Self::Create(path, content) => Self::Create(path.clone(), copies.of(content)),
+            Self::Rename(from, to, content) => {
+                Self::Rename(from.clone(), to.clone(), copies.of(content))
+            }
+            Self::Remove(path) => Self::Remove(path.clone()),
         }
     }
 
@@ -49,13 +60,38 @@ impl Change {
     }
 }
 
+/// Copies of contents, one for each, however many names it has. By address; each entry keeps its
+/// original alive, so that no address is used twice.
+#[derive(Default)]
+struct Copies {
+    known: BTreeMap<usize, (Shared, Shared)>,
+}
+
+impl Copies {
+    fn of(&mut self, content: &Shared) -> Shared {
+        let known = self.known.entry(Arc::as_ptr(content).addr());
+        let (_, copy) = known.or_insert_with(|| {
+            let copy = lock(content).clone();
+            (Arc::clone(content), Arc::new(Mutex::new(copy)))
+        });
+        Arc::clone(copy)
+    }
+
+    fn of_files(&mut self, files: &Files) -> Files {
+        let copied = files
+            .iter()
+            .map(|(name, content)| (name.clone(), self.of(content)));
+        copied.collect()
+    }
+}
+
 impl Names {
     pub(super) fn add_directory(&mut self, path: &Path) {
         self.directories
             .extend(path.ancestors().map(Path::to_owned));
     }
 
-    pub(super) fn create(&mut self, path: &Path) -> io::Result<Arc<Mutex<Content>>> {
+    pub(super) fn create(&mut self, path: &Path) -> io::Result<Shared> {
         if self.exists(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -70,12 +106,12 @@ impl Names {
         Ok(content)
     }
 
-    pub(super) fn find(&self, path: &Path) -> io::Result<Arc<Mutex<Content>>> {
+    pub(super) fn find(&self, path: &Path) -> io::Result<Shared> {
         let content = self.visible.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(Arc::clone(content))
     }
 
-    pub(super) fn find_or_create(&mut self, path: &Path) -> io::Result<Arc<Mutex<Content>>> {
+    pub(super) fn find_or_create(&mut self, path: &Path) -> io::Result<Shared> {
         match self.find(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path),
             other => other,
@@ -120,6 +156,21 @@ impl Names {
             } else {
                 self.pending.push(change);
             }
+        }
+    }
+
+    /// The same names, visible and durable, with contents of their own.
+    pub(super) fn copy(&self) -> Self {
+        let mut copies = Copies::default();
+        Self {
+            directories: self.directories.clone(),
+            visible: copies.of_files(&self.visible),
+            durable: copies.of_files(&self.durable),
+            pending: self
+                .pending
+                .iter()
+                .map(|change| change.copy(&mut copies))
+                .collect(),
         }
     }
 
