@@ -44,7 +44,8 @@ impl Boot {
 
 /// The open file and its newest content.
 ///
-/// Invariants: the newest durable slot is never the one that is being written.
+/// Invariants: the newest durable slot is never the one that is being written, but with the very
+/// bytes that it holds.
 pub(crate) struct HardState {
     file: Arc<dyn VfsFile>,
     state: Mutex<State>,
@@ -104,6 +105,19 @@ impl HardState {
                 failed: None,
             }),
         })
+    }
+
+    /// Writes the newest slot in its place again and syncs it. To be called once after
+    /// [`load`](Self::load), before anything of it is believed durable: what was read may come from
+    /// a killed process or a failed sync and never have reached the disk, and the next change
+    /// overwrites the other slot.
+    pub(crate) fn make_durable(&self, directory: &Path) -> Result<(), OpenError> {
+        let state = self.lock();
+        let content = &state.content;
+        self.file
+            .write_at(&content.encode(), content.offset())
+            .and_then(|()| self.file.sync_all())
+            .map_err(OpenError::io("sync", &directory.join(FILE_NAME)))
     }
 
     pub(crate) fn boot(&self) -> Boot {

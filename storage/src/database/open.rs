@@ -57,6 +57,7 @@ pub(super) fn open(
         &mut logs,
     )?;
     check_votes(&hard_state, &logs, directory, &recovery)?;
+    hard_state.make_durable(directory)?;
     recovery.repair(vfs)?;
     if let Some(newest) = recovery.predecessor() {
         hard_state.note_durable(newest.number, newest.length);

@@ -5,18 +5,23 @@
 //! tail, unless something proves that bytes behind it were durable once: then they are lost and
 //! the log is corrupt. Nothing is changed until [`Recovery::repair`], and a repair is durable
 //! before anything is written after it.
+//!
+//! What can be read need not be durable: a killed process leaves bytes that were never synced, and
+//! a failed sync leaves bytes that no later sync will bring to the disk. So everything that the
+//! newest file shows and nothing proves durable is written again and synced before it is shown to
+//! anybody.
 
-use std::collections::BTreeMap;
+mod repair;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::files::WalFile;
-use super::format::{
-    self, FRAME_HEADER_BYTES, FileHeader, FrameHeader, FrameKind, HeaderFault, Predecessor, Salt,
-};
+use super::format::{self, FileHeader, HeaderFault, Predecessor, Salt};
 use super::queue::{Lsn, Place};
 use super::record::Record;
-use super::scan::{Frame, Scanner, Witness, find_witness, read_header};
-use crate::codec::{long, short};
+use super::scan::{Boundary, Frame, Scanner, Witness, find_witness, read_header};
+use crate::codec::short;
 use crate::error::{Corruption, OpenError};
 use crate::file_number::FileNumber;
 use crate::identity::DatabaseId;
@@ -44,6 +49,11 @@ pub(crate) struct Recovery {
     /// The valid length of the newest file; its seal included when it has one.
     newest_length: u64,
     sealed: bool,
+    /// How much of the newest file was durable once, by its own frames and by HARDSTATE.
+    durable_upto: u64,
+    /// Places between the frames of the newest file, from the last one at or before what its
+    /// frames say was durable.
+    unwitnessed: VecDeque<Boundary>,
     /// Files that hold nothing anybody was promised.
     leftovers: Vec<PathBuf>,
 }
@@ -67,6 +77,8 @@ pub(crate) fn read(
         next_file,
         newest_length: 0,
         sealed: true,
+        durable_upto: 0,
+        unwitnessed: VecDeque::new(),
         leftovers: chain.leftovers,
     };
     let mut start = Lsn(0);
@@ -108,7 +120,9 @@ impl Recovery {
     ) -> Result<u64, OpenError> {
         let io = || OpenError::io("read", &file.path);
         let mut scanner = Scanner::new(&*file.file, file.salt, self.next_sequence).map_err(io())?;
+        self.unwitnessed.clear();
         let fault = loop {
+            self.note_boundary(&scanner);
             match scanner.next_frame().map_err(io())? {
                 Frame::Data => {
                     for (offset, raw) in scanner.records() {
@@ -131,6 +145,8 @@ impl Recovery {
         self.next_sequence = scanner.next_sequence;
         self.newest_length = end;
         self.sealed = fault.is_none();
+        self.note_boundary(&scanner);
+        self.durable_upto = scanner.synced_upto;
         if let Some(known) = successor {
             let whole = known.length == end && known.last_sequence + 1 == self.next_sequence;
             if !whole || fault.is_some() {
@@ -146,8 +162,23 @@ impl Recovery {
         Ok(end)
     }
 
+    /// Remembers where a frame begins, and forgets those that a later one proves durable.
+    fn note_boundary(&mut self, scanner: &Scanner<'_>) {
+        let here = scanner.boundary();
+        if self.unwitnessed.back() != Some(&here) {
+            self.unwitnessed.push_back(here);
+        }
+        while self
+            .unwitnessed
+            .get(1)
+            .is_some_and(|next| next.offset <= scanner.synced_upto)
+        {
+            self.unwitnessed.pop_front();
+        }
+    }
+
     /// The log must reach as far as HARDSTATE saw it durable.
-    fn check_durable(&self, durable: Option<(FileNumber, u64)>) -> Result<(), OpenError> {
+    fn check_durable(&mut self, durable: Option<(FileNumber, u64)>) -> Result<(), OpenError> {
         let Some((number, length)) = durable else {
             return Ok(());
         };
@@ -162,6 +193,9 @@ impl Recovery {
         if newest == number && self.newest_length < length {
             let fault = format!("the file was durable up to byte {length}");
             return Err(Corruption::new(path, self.newest_length, fault).into());
+        }
+        if newest == number {
+            self.durable_upto = self.durable_upto.max(length);
         }
         Ok(())
     }
@@ -185,40 +219,6 @@ impl Recovery {
     pub(crate) fn end(&self) -> Lsn {
         let start = self.files.last().map_or(Lsn(0), |file| file.start);
         Lsn(start.0 + self.newest_length)
-    }
-
-    /// Cuts a torn tail, seals the file and removes what holds nothing. All of it is durable when
-    /// this returns, and a crash in between leaves what the next open repairs again.
-    pub(crate) fn repair(&mut self, vfs: &dyn Vfs) -> Result<(), OpenError> {
-        if let Some(newest) = self.files.last()
-            && !self.sealed
-        {
-            let end = self.newest_length;
-            let seal = FrameHeader {
-                kind: FrameKind::Seal,
-                body_bytes: 0,
-                record_count: 0,
-                first_sequence: self.next_sequence,
-                synced_upto: end,
-                predecessor_durable: true,
-            };
-            let repair = || {
-                newest.file.set_len(end)?;
-                // What was read may never have been synced; the seal says that it is durable.
-                newest.file.sync_all()?;
-                newest.file.write_at(&seal.encode(newest.salt, end), end)?;
-                newest.file.sync_all()
-            };
-            repair().map_err(OpenError::io("repair", &newest.path))?;
-            tracing::info!(path = %newest.path.display(), end, "cut the log after its last frame");
-            self.newest_length = end + long(FRAME_HEADER_BYTES);
-            self.sealed = true;
-        }
-        for path in self.leftovers.drain(..) {
-            vfs.remove(&path).map_err(OpenError::io("remove", &path))?;
-        }
-        vfs.sync_dir(&self.directory)
-            .map_err(OpenError::io("sync", &self.directory))
     }
 }
 

@@ -35,6 +35,14 @@ pub(super) enum Frame {
     Fault(&'static str),
 }
 
+/// A place between two frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Boundary {
+    pub(super) offset: u64,
+    /// The sequence that the next record has there.
+    pub(super) next_sequence: u64,
+}
+
 /// How much is read at a time: a log of small frames costs few calls.
 const READ_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -47,10 +55,13 @@ pub(super) struct Scanner<'a> {
     pub(super) offset: u64,
     /// The sequence that the next record has.
     pub(super) next_sequence: u64,
+    /// The most that a frame so far says was durable.
+    pub(super) synced_upto: u64,
     /// A piece of the file and where it starts.
     window: Vec<u8>,
     window_offset: u64,
-    /// The body of the last frame in the window, and its records in the body.
+    /// The last frame in the window, its body, and its records in the body.
+    frame: Range<usize>,
     body: Range<usize>,
     records: Vec<(usize, usize)>,
 }
@@ -63,11 +74,26 @@ impl<'a> Scanner<'a> {
             length: file.len()?,
             offset: long(FILE_HEADER_BYTES),
             next_sequence,
+            synced_upto: 0,
             window: Vec::new(),
             window_offset: 0,
+            frame: 0..0,
             body: 0..0,
             records: Vec::new(),
         })
+    }
+
+    /// Goes to where a scanner of the same bytes was.
+    pub(super) fn go_to(&mut self, boundary: Boundary) {
+        self.offset = boundary.offset;
+        self.next_sequence = boundary.next_sequence;
+    }
+
+    pub(super) fn boundary(&self) -> Boundary {
+        Boundary {
+            offset: self.offset,
+            next_sequence: self.next_sequence,
+        }
     }
 
     /// Reads the next frame whole and checks all of it before anything is believed.
@@ -88,19 +114,26 @@ impl<'a> Scanner<'a> {
         if body_bytes > FRAME_BODY_BYTES_MAX {
             return Ok(Frame::Fault("the frame is longer than a frame may be"));
         }
-        let Some(body) = self.fetch(body_offset, body_bytes)? else {
+        let Some(frame) = self.fetch(self.offset, FRAME_HEADER_BYTES + body_bytes)? else {
             return Ok(Frame::Fault("the file ends inside the frame"));
         };
-        self.body = body;
+        self.body = frame.start + FRAME_HEADER_BYTES..frame.end;
+        self.frame = frame;
         if !self.split(header.record_count, body_offset) {
             return Ok(Frame::Fault("the checksum of a record does not hold"));
         }
         self.offset = body_offset + long(body_bytes);
         self.next_sequence += u64::from(header.record_count);
+        self.synced_upto = self.synced_upto.max(header.synced_upto);
         Ok(match header.kind {
             FrameKind::Data => Frame::Data,
             FrameKind::Seal => Frame::Sealed,
         })
+    }
+
+    /// The bytes of the last intact frame.
+    pub(super) fn frame(&self) -> &[u8] {
+        &self.window[self.frame.clone()]
     }
 
     /// The records of the last intact frame with their offsets in the file.

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use kelp_seams::SeededRng;
+use kelp_seams::{Rng, SeededRng};
 
 use super::stage::{Outcomes, Snapshot, Stage, entry, position};
 use super::*;
-use crate::log::LogIndex;
+use crate::log::{LogEntry, LogIndex};
 use crate::vfs::{Fault, FaultFs, FaultOperation, FaultRule, MemFs};
 
 const EIO: i32 = 5;
@@ -79,9 +79,22 @@ fn operation_count() -> u64 {
     faults.operation_count()
 }
 
-/// What survives the fault, and a power cut after it, on a disk that works again.
+/// What an open of the disk shows, and the disk after a power cut behind it.
+fn show(disk: &MemFs, rng: &dyn Rng) -> ((Snapshot, u64), MemFs) {
+    let database = Stage::new(Arc::new(disk.clone())).open().unwrap();
+    let snapshot = Snapshot::of(&database.log(LogNumber::new(0)).unwrap());
+    let cut = disk.crash_clone(rng);
+    ((snapshot, database.boot().get()), cut)
+}
+
+/// What survives the fault, and a power cut after it, on a disk that works again; and what a start
+/// shows survives a power cut after that.
 fn check_survivors(disk: &MemFs, run: &Run, seed: u64) {
-    for image in [disk.clone(), disk.crash_clone(&SeededRng::new(seed))] {
+    let rng = SeededRng::new(seed);
+    let (shown, cut) = show(&disk.kill_clone(), &rng);
+    let (found, _) = show(&cut, &rng);
+    assert_eq!(found, shown, "what was shown is lost, skip {seed}");
+    for image in [disk.clone(), disk.crash_clone(&rng)] {
         let database = Stage::new(Arc::new(image)).open().unwrap();
         let found = Snapshot::of(&database.log(LogNumber::new(0)).unwrap());
         let end = found.entries.last().map_or(0, |last| last.index.get() + 1);
@@ -100,7 +113,7 @@ fn each_operation_fails(operation: Option<FaultOperation>, count: u64, fault: Fa
     let mut runs = Vec::new();
     for skip in 0..operation_count() {
         let disk = MemFs::new();
-        let faults = FaultFs::new(Arc::new(disk.clone()));
+        let faults = FaultFs::over(disk.clone());
         faults.add(FaultRule {
             count,
             ..FaultRule::once(operation, skip, fault)
@@ -136,9 +149,83 @@ fn a_disk_that_stays_broken_loses_nothing_durable() {
 
 #[test]
 fn a_failed_sync_poisons_for_good() {
-    for run in each_operation_fails(Some(FaultOperation::Sync), 1, Fault::Errno(ENOSPC)) {
-        assert!(run.poisoned || !run.opened || run.outcomes.counts().1 == 0);
+    for fault in [
+        Fault::Errno(ENOSPC),
+        Fault::LostSync { errno: EIO },
+    ] {
+        for run in each_operation_fails(Some(FaultOperation::Sync), 1, fault) {
+            assert!(run.poisoned || !run.opened || run.outcomes.counts().1 == 0);
+        }
     }
+}
+
+/// Does `work`, while the first sync of the file `name` fails and takes with it what it should have
+/// synced; then starts again and cuts the power. Answers what the start and the next one show.
+fn restart_after_lost_sync(name: &str, work: impl Fn(&Database)) -> [(Snapshot, u64); 2] {
+    let disk = MemFs::new();
+    let faults = FaultFs::over(disk.clone());
+    let stage = Stage::new(Arc::new(faults.clone()));
+    let database = stage.open().unwrap();
+    stage.executor.run_until_idle();
+    let rule = FaultRule::once(
+        Some(FaultOperation::Sync),
+        0,
+        Fault::LostSync { errno: EIO },
+    );
+    faults.add(FaultRule {
+        name: Some(name.to_owned()),
+        ..rule
+    });
+    work(&database);
+    stage.executor.run_until_idle();
+    drop(database);
+    let (shown, cut) = show(&disk, &Zero);
+    let (found, _) = show(&cut, &Zero);
+    [shown, found]
+}
+
+/// Draws the crash that loses everything.
+struct Zero;
+
+impl Rng for Zero {
+    fn next_u64(&self) -> u64 {
+        0
+    }
+
+    fn fill(&self, out: &mut [u8]) {
+        out.fill(0);
+    }
+}
+
+fn append_in_vain(entry: &LogEntry) -> impl Fn(&Database) + use<> {
+    let entry = entry.clone();
+    move |database| {
+        let log = database.log(LogNumber::new(0)).unwrap();
+        log.append(
+            vec![entry.clone()],
+            Box::new(|result| assert!(result.is_err())),
+        )
+        .unwrap();
+    }
+}
+
+#[test]
+fn what_a_start_shows_after_a_failed_sync_is_durable() {
+    // The second one fills the file, so that it is sealed in the same write.
+    for entry in [entry(0, vec![1; 700]), entry(0, vec![1; 5_000])] {
+        let [shown, found] = restart_after_lost_sync("*.wal", append_in_vain(&entry));
+        assert_eq!(shown.0.entries, [entry], "the system still shows the bytes");
+        assert_eq!(found, shown);
+    }
+}
+
+#[test]
+fn a_boot_count_that_a_start_shows_after_a_failed_sync_is_durable() {
+    let [shown, found] = restart_after_lost_sync("HARDSTATE", |database| {
+        database.raise_boot().unwrap_err();
+    });
+    assert_eq!(shown.1, 1, "the system still shows the bytes");
+    assert_eq!(found, shown);
 }
 
 #[test]
