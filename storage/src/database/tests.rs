@@ -1,4 +1,5 @@
 mod arbitrary;
+mod close;
 mod corruption;
 mod crash;
 mod directory;

@@ -226,38 +226,27 @@ impl Writer {
         complete(callbacks, Err(error))
     }
 
-    /// Writes all that waits and seals the file. To be called once no job runs any more.
+    /// Writes all that waits and seals the file. To be called once no job runs any more; what is
+    /// submitted meanwhile is written too or refused.
     pub(crate) fn close(&mut self) -> Vec<Completion> {
         let mut completions = Vec::new();
-        loop {
-            let group = match self.pending.take() {
-                Some(group) => group,
-                None => match self.take_last() {
-                    Some(group) => group,
-                    None => break,
-                },
-            };
+        if let Some(group) = self.pending.take() {
             completions.extend(self.write_last(group));
         }
-        if let Err(error) = self.seal() {
-            tracing::warn!(%error, "cannot seal the log, the next open repairs it");
+        if let Some(group) = self.take_waiting() {
+            completions.extend(self.write_last(group));
         }
-        let mut queue = self.wal.lock();
-        if matches!(queue.status, Status::Open) {
-            queue.status = Status::Closed;
+        if let Some(group) = self.take_seal() {
+            completions.extend(self.seal(group));
         }
-        drop(queue);
         completions
     }
 
-    fn take_last(&self) -> Option<Group> {
+    /// Takes what waits, if the database is not poisoned.
+    fn take_waiting(&self) -> Option<Group> {
         let mut queue = self.wal.lock();
         let due = queue.sync_wanted || queue.waiting_bytes() > 0;
-        if !due || !matches!(queue.status, Status::Open) {
-            return None;
-        }
-        queue.sync_wanted = true;
-        Some(queue.take())
+        (due && matches!(queue.status, Status::Open)).then(|| queue.take())
     }
 
     fn write_last(&mut self, mut group: Group) -> Vec<Completion> {
@@ -272,26 +261,52 @@ impl Writer {
         }
     }
 
-    /// Ends a file that has content with a durable seal, which also witnesses the last sync.
-    fn seal(&mut self) -> io::Result<()> {
+    /// Refuses submissions from now on and takes the last group: a seal behind all that was still
+    /// submitted. None when there is nothing to seal, or when the database is poisoned.
+    fn take_seal(&self) -> Option<Group> {
         let mut queue = self.wal.lock();
-        let witnessed = !queue.file_is_begun() && !self.unwitnessed;
-        if !matches!(queue.status, Status::Open) || witnessed {
-            return Ok(());
+        if !matches!(queue.status, Status::Open) {
+            return None;
+        }
+        queue.status = Status::Closed;
+        let waiting = queue.sync_wanted || queue.waiting_bytes() > 0;
+        if !waiting && !queue.file_is_begun() && !self.unwitnessed {
+            return None;
         }
         queue.push_seal();
-        let mut group = queue.take();
-        drop(queue);
-        let file = self.file(&group).map_err(|failure| match failure {
+        Some(queue.take())
+    }
+
+    /// Ends the file with a durable seal, which also witnesses the last sync.
+    fn seal(&mut self, mut group: Group) -> Vec<Completion> {
+        let sealed = self.write_seal(&mut group);
+        if let Err(error) = &sealed {
+            tracing::warn!(%error, "cannot seal the log, the next open repairs it");
+        }
+        self.wal.counters.unqueued(group.waiting_bytes);
+        complete(
+            group.callbacks,
+            sealed.map_err(|error| StorageError::Poisoned(Arc::new(error))),
+        )
+    }
+
+    fn write_seal(&mut self, group: &mut Group) -> io::Result<()> {
+        let file = self.file(group).map_err(|failure| match failure {
             Failure::Broken(error) => error,
             Failure::Busy | Failure::NoSpace => io::ErrorKind::StorageFull.into(),
         })?;
         group.encode_frames(self.synced);
         file.write_at(&group.bytes, group.offset)?;
+        self.wal.files.set_written(group.end_lsn());
         file.set_len(group.end_offset())?;
         file.sync_all()?;
         // Even the loss of the whole newest file is noticed after a clean end.
-        self.hard_state.put_durable(group.file, group.end_offset())
+        match &group.votes {
+            Some(votes) => self
+                .hard_state
+                .put_votes(votes, group.file, group.end_offset()),
+            None => self.hard_state.put_durable(group.file, group.end_offset()),
+        }
     }
 }
 
