@@ -5,9 +5,12 @@
 //! over mTLS and the simulator over a lossy queue. What the bytes mean is in
 //! `docs/formats/peer.md`, part 2.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::model::NodeId;
@@ -42,6 +45,42 @@ pub enum BusError {
     Timeout,
 }
 
+/// Whether a request that waits may still leave, decided once: by who sends it or by who withdraws
+/// it. Clones are about the same request.
+#[derive(Clone, Debug, Default)]
+pub struct SendPermit {
+    state: Arc<AtomicU8>,
+}
+
+impl SendPermit {
+    const OPEN: u8 = 0;
+    const SENT: u8 = 1;
+    const WITHDRAWN: u8 = 2;
+
+    /// Asked right before the request leaves: true if it may, and then it counts as sent.
+    pub fn claim(&self) -> bool {
+        self.decide(Self::SENT)
+    }
+
+    /// True if the request has not left and now never will.
+    pub fn withdraw(&self) -> bool {
+        self.decide(Self::WITHDRAWN)
+    }
+
+    /// Whether both are about the same request.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
+    fn decide(&self, wanted: u8) -> bool {
+        let order = Ordering::Relaxed;
+        let decided = self
+            .state
+            .compare_exchange(Self::OPEN, wanted, order, order);
+        decided.map_or_else(|found| found == wanted, |_| true)
+    }
+}
+
 /// Carries requests to peers and brings their replies back.
 pub trait PeerBus: Send + Sync + 'static {
     /// Sends `request` to `peer` and resolves to the reply.
@@ -57,6 +96,25 @@ pub trait PeerBus: Send + Sync + 'static {
         request: Bytes,
         deadline: Duration,
     ) -> BoxFuture<'static, Result<Bytes, BusError>>;
+
+    /// Like [`PeerBus::call`], for a request that may be withdrawn while it waits for a connection.
+    /// One that was withdrawn is surely not delivered.
+    ///
+    /// A bus that has no queue of its own need not implement this.
+    fn call_permitted(
+        &self,
+        peer: NodeId,
+        class: PeerClass,
+        request: Bytes,
+        deadline: Duration,
+        permit: SendPermit,
+    ) -> BoxFuture<'static, Result<Bytes, BusError>> {
+        if permit.claim() {
+            return self.call(peer, class, request, deadline);
+        }
+        let error = BusError::Unreachable("withdrawn before it was sent".to_owned());
+        std::future::ready(Err(error)).boxed()
+    }
 }
 
 /// Why a peer request was not answered; the connection it came on is closed.

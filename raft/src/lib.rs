@@ -57,7 +57,7 @@ mod testing;
 mod testing_state;
 
 pub use apply::{AppliedEntry, AppliedSubBatch, ApplyError, EntryApplier};
-pub use bus::{BusError, HandleError, PeerBus, PeerClass, PeerHandler};
+pub use bus::{BusError, HandleError, PeerBus, PeerClass, PeerHandler, SendPermit};
 pub use error::{ProposeError, RaftError, ReadError, StartError};
 pub use message::{EnvelopeError, NODE_KIND_FIRST, PEER_MESSAGE_VERSION, PeerReply, PeerRequest};
 pub use model::{
