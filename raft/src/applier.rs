@@ -93,10 +93,18 @@ struct Work {
     ticket: oneshot::Sender<Result<(), io::Error>>,
 }
 
+/// What waits for the job.
+#[derive(Default)]
+struct Inbox {
+    waiting: VecDeque<Work>,
+    /// The job is gone: nothing would take what is put here.
+    closed: bool,
+}
+
 /// Hands work to the applier job. Clones refer to the same job.
 #[derive(Clone)]
 pub(crate) struct Applier {
-    inbox: Arc<Mutex<VecDeque<Work>>>,
+    inbox: Arc<Mutex<Inbox>>,
     job: JobHandle,
     progress: watch::Receiver<Progress>,
 }
@@ -111,7 +119,7 @@ impl Applier {
     ) -> Result<Self, StateError> {
         let entries = EntryApplier::load(&keyspace.view())?;
         let (sender, progress) = watch::channel(progress_of(&entries));
-        let inbox = Arc::new(Mutex::new(VecDeque::new()));
+        let inbox = Arc::new(Mutex::new(Inbox::default()));
         let job = ApplierJob {
             inbox: Arc::clone(&inbox),
             entries,
@@ -132,29 +140,45 @@ impl Applier {
     /// Applies `chunk` and returns when it is visible and everybody was told.
     pub(crate) async fn apply(&self, chunk: Chunk, occasion: Occasion) -> Result<(), io::Error> {
         let (ticket, done) = oneshot::channel();
-        lock(&self.inbox).push_back(Work {
+        let work = Work {
             chunk,
             occasion,
             ticket,
-        });
-        self.job.notify();
+        };
+        self.submit(work);
         done.await
             .unwrap_or_else(|_| Err(io::Error::other("the applier is stopped")))
+    }
+
+    /// Work that comes too late is dropped, and its ticket with it.
+    fn submit(&self, work: Work) {
+        let mut inbox = lock(&self.inbox);
+        if inbox.closed {
+            return;
+        }
+        inbox.waiting.push_back(work);
+        drop(inbox);
+        self.job.notify();
     }
 
     pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.clone()
     }
 
-    /// Ends the job; later chunks fail.
+    /// Ends the job; chunks that wait or come later fail.
     pub(crate) fn stop(&self) {
         self.job.stop();
-        lock(&self.inbox).clear();
+        let waiting = {
+            let mut inbox = lock(&self.inbox);
+            inbox.closed = true;
+            std::mem::take(&mut inbox.waiting)
+        };
+        drop(waiting);
     }
 }
 
 struct ApplierJob {
-    inbox: Arc<Mutex<VecDeque<Work>>>,
+    inbox: Arc<Mutex<Inbox>>,
     entries: EntryApplier,
     keyspace: Keyspace,
     node: NodeId,
@@ -185,8 +209,8 @@ impl Job for ApplierJob {
     fn step(&mut self) -> Step {
         let (work, more) = {
             let mut inbox = lock(&self.inbox);
-            let work = inbox.pop_front();
-            (work, !inbox.is_empty())
+            let work = inbox.waiting.pop_front();
+            (work, !inbox.waiting.is_empty())
         };
         let Some(Work {
             chunk,
@@ -320,8 +344,11 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn lock(inbox: &Mutex<VecDeque<Work>>) -> MutexGuard<'_, VecDeque<Work>> {
+fn lock(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
     inbox
         .lock()
         .expect("nothing panics while it holds this lock")
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use openraft::LinearizerOption;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError as OpenraftError};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::bus::{BusError, PeerClass};
 use crate::error::ReadError;
@@ -48,6 +48,8 @@ pub(crate) struct ReadIndex {
     local: Rounds,
     /// Rounds that ask the leader.
     remote: Rounds,
+    /// Whether a round panicked.
+    broken: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -75,6 +77,7 @@ impl ReadIndex {
             links,
             local: Rounds::default(),
             remote: Rounds::default(),
+            broken: watch::Sender::new(false),
         }
     }
 
@@ -101,6 +104,13 @@ impl ReadIndex {
         }
     }
 
+    /// Resolves when a round has panicked: the replica must not go on.
+    pub(crate) async fn broken(&self) {
+        let mut broken = self.broken.subscribe();
+        // The sender lives as long as `self`.
+        drop(broken.wait_for(|broken| *broken).await);
+    }
+
     /// Waits for the next round of `side`, and starts it unless one runs.
     fn join(self: &Arc<Self>, side: Side) -> oneshot::Receiver<RoundResult> {
         let (sender, receiver) = oneshot::channel();
@@ -117,6 +127,7 @@ impl ReadIndex {
 
     /// Runs rounds until nobody waits.
     async fn run(&self, side: Side) {
+        let _guard = RoundGuard { reads: self, side };
         loop {
             let waiting = {
                 let mut state = self.rounds(side).lock();
@@ -192,6 +203,24 @@ impl ReadIndex {
         let metrics = self.raft.server_metrics();
         let leader = metrics.borrow_watched().current_leader;
         leader.map(node_of)
+    }
+}
+
+/// Lets nobody wait for a round that ended by a panic.
+struct RoundGuard<'a> {
+    reads: &'a ReadIndex,
+    side: Side,
+}
+
+impl Drop for RoundGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut state = self.reads.rounds(self.side).lock();
+            state.running = false;
+            state.waiting.clear();
+            drop(state);
+            self.reads.broken.send_replace(true);
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub enum StopReason {
     #[error("storage failed: {0}")]
     Storage(String),
     /// A defect in the replica itself.
-    #[error("raft core panicked")]
+    #[error("raft panicked, which is a bug")]
     Panicked,
 }
 
@@ -129,13 +129,28 @@ impl Raft {
     ///
     /// A storage error stops it at once and for good: the process should end and start anew.
     pub async fn stopped(&self) -> StopReason {
-        let mut metrics = self.inner.raft.metrics();
+        tokio::select! {
+            reason = self.core_stopped() => reason,
+            () = self.inner.reads.broken() => StopReason::Panicked,
+        }
+    }
+
+    async fn core_stopped(&self) -> StopReason {
+        // The epoch ends with the core. The metrics change with every entry, which is no reason to
+        // wake a task that waits for the end.
+        let mut epoch = self.inner.epoch.clone();
         loop {
-            let running = metrics.borrow_watched().running_state.clone();
+            let running = self
+                .inner
+                .raft
+                .metrics()
+                .borrow_watched()
+                .running_state
+                .clone();
             if let Err(fatal) = running {
                 return stop_reason(&fatal);
             }
-            if metrics.changed().await.is_err() {
+            if epoch.changed().await.is_err() {
                 // The core is gone; if it panicked it had no time to say so.
                 let asked = self.inner.raft.with_raft_state(|_| ()).await;
                 return asked

@@ -260,6 +260,54 @@ async fn appends_enter_the_core_in_order_although_their_task_has_used_up_its_bud
     raft.shutdown().await;
 }
 
+/// A bus with a defect.
+struct Panicking;
+
+impl PeerBus for Panicking {
+    fn call(
+        &self,
+        _peer: NodeId,
+        _class: PeerClass,
+        _request: Bytes,
+        _deadline: Duration,
+    ) -> BoxFuture<'static, Result<Bytes, BusError>> {
+        panic!("planted")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_a_read_round_is_told_and_nobody_waits_for_it() {
+    let (mut parts, executor) = parts_on(&MemFs::new());
+    parts.bus = Arc::new(Panicking);
+    let raft = Raft::start(options(1, 7), parts).await.unwrap();
+    let leader = LeaderId {
+        term: 5,
+        node_id: 2,
+    };
+    let request = AppendEntriesRequest {
+        vote: Vote {
+            leader_id: leader,
+            committed: true,
+        },
+        prev_log_id: None,
+        entries: Vec::new(),
+        leader_commit: None,
+    };
+    let bytes = message::encode_append(GroupId::new(0), &request);
+    let handler = raft.handler();
+    let mut heartbeat = handler.handle(NodeId::new(2), PeerClass::Append, bytes);
+    while raft.status().leader.is_none() {
+        executor.run_until_idle();
+        let _ = futures_util::poll!(&mut heartbeat);
+        tokio::task::yield_now().await;
+    }
+    let long = Duration::from_hours(1);
+    for _ in 0..2 {
+        assert_eq!(raft.read_index(long).await, Err(ReadError::Stopped));
+    }
+    assert_eq!(raft.stopped().await, StopReason::Panicked);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_core_is_told_as_one() {
     let cluster = Cluster::start(ClusterOptions::new(1)).await;
