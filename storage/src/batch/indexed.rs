@@ -1,6 +1,7 @@
 //! A batch that its writer can read back before it is written.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 
@@ -10,12 +11,14 @@ use super::{Change, WriteBatch};
 ///
 /// For a writer whose operation `k` must see the effects of the operations before it. The lookup
 /// answers for this batch alone; what it does not hold is read from a
-/// [`ReadView`](crate::ReadView).
+/// [`ReadView`](crate::ReadView). It is built by the first [`get`](Self::get): a batch that is never
+/// read back costs what a [`WriteBatch`] costs.
 #[derive(Clone, Debug, Default)]
 pub struct IndexedBatch {
     batch: WriteBatch,
-    /// The position in `batch` of the latest operation on each key. Only looked up, never iterated.
-    latest: HashMap<Bytes, usize>,
+    /// The position in `batch` of the latest operation on each key, once somebody asked. Only looked
+    /// up, never iterated.
+    latest: OnceLock<HashMap<Bytes, usize>>,
 }
 
 impl IndexedBatch {
@@ -27,21 +30,22 @@ impl IndexedBatch {
     /// Appends: `key` has `value`.
     pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) {
         let key = key.into();
-        self.latest.insert(key.clone(), self.batch.len());
+        self.note(&key);
         self.batch.put(key, value);
     }
 
     /// Appends: `key` is absent.
     pub fn delete(&mut self, key: impl Into<Bytes>) {
         let key = key.into();
-        self.latest.insert(key.clone(), self.batch.len());
+        self.note(&key);
         self.batch.delete(key);
     }
 
     /// What the operations so far did to `key`: `None` if they do not touch it, `Some(None)` if the
     /// latest one deletes it, `Some(Some(value))` if the latest one puts `value`.
     pub fn get(&self, key: &[u8]) -> Option<Option<Bytes>> {
-        let position = *self.latest.get(key)?;
+        let latest = self.latest.get_or_init(|| self.index());
+        let position = *latest.get(key)?;
         match &self.batch.operations[position].change {
             Change::Put(value) => Some(Some(value.clone())),
             Change::Delete => Some(None),
@@ -67,5 +71,19 @@ impl IndexedBatch {
     /// The batch to write; the lookup is dropped.
     pub fn into_batch(self) -> WriteBatch {
         self.batch
+    }
+
+    /// Keeps the lookup, if there is one, up with the operation that comes next.
+    fn note(&mut self, key: &Bytes) {
+        if let Some(latest) = self.latest.get_mut() {
+            latest.insert(key.clone(), self.batch.len());
+        }
+    }
+
+    fn index(&self) -> HashMap<Bytes, usize> {
+        let operations = self.batch.operations.iter().enumerate();
+        operations
+            .map(|(position, operation)| (operation.key.clone(), position))
+            .collect()
     }
 }

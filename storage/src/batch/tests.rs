@@ -33,6 +33,21 @@ fn an_indexed_batch_answers_with_the_latest_operation() {
 }
 
 #[test]
+fn a_lookup_built_late_knows_what_came_before() {
+    let mut batch = IndexedBatch::new();
+    batch.put("a", "1");
+    batch.put("b", "1");
+    batch.put("a", "2");
+    batch.delete("b");
+    assert_eq!(batch.get(b"a"), Some(Some(Bytes::from("2"))));
+    assert_eq!(batch.get(b"b"), Some(None));
+    assert_eq!(batch.clone().get(b"b"), Some(None));
+    assert_eq!(batch.get(b"c"), None);
+    batch.put("c", "3");
+    assert_eq!(batch.get(b"c"), Some(Some(Bytes::from("3"))));
+}
+
+#[test]
 fn an_indexed_batch_keeps_every_operation_in_order() {
     let mut indexed = IndexedBatch::new();
     let mut plain = WriteBatch::new();
