@@ -32,6 +32,12 @@ fn submit_while_closing(submit: impl Fn(&Log, u64, Durable) + Send + Sync + 'sta
     );
     assert!(durable > 0, "the first one comes in time");
     let before = Snapshot::of(&log);
+    let votes = database.shared.hard_state.votes();
+    assert_eq!(
+        votes.last().map(|(_, stored)| stored.vote.clone()),
+        before.vote,
+        "HARDSTATE has the vote too"
+    );
     let found = Snapshot::of(&stage.open().unwrap().log(LogNumber::new(0)).unwrap());
     assert_eq!(found, before, "what was taken is written");
     found

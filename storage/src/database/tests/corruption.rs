@@ -149,6 +149,21 @@ fn the_idle_witness_turns_a_flipped_bit_into_corruption() {
 }
 
 #[test]
+fn the_seal_of_a_repair_turns_a_flipped_bit_into_corruption() {
+    let (disk, _, _stage, _database) = opened();
+    let newest = newest_wal(&disk);
+    let bytes = content(&disk, &newest);
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    let repaired = copy(&disk);
+    let stage = Stage::new(Arc::new(repaired.clone()));
+    let _database = stage.open().unwrap();
+    let damaged = repaired.kill_clone();
+    damaged.corrupt(&newest, |bytes| bytes[end] ^= 1).unwrap();
+    let found = corruption(state(&Stage::new(Arc::new(damaged))).unwrap_err());
+    assert_eq!(found.path, newest);
+}
+
+#[test]
 fn half_a_frame_behind_the_log_is_cut_and_nothing_else() {
     let (closed_disk, expected) = closed();
     let (open_disk, _, _stage, _database) = opened();

@@ -149,10 +149,7 @@ fn a_disk_that_stays_broken_loses_nothing_durable() {
 
 #[test]
 fn a_failed_sync_poisons_for_good() {
-    for fault in [
-        Fault::Errno(ENOSPC),
-        Fault::LostSync { errno: EIO },
-    ] {
+    for fault in [Fault::Errno(ENOSPC), Fault::LostSync { errno: EIO }] {
         for run in each_operation_fails(Some(FaultOperation::Sync), 1, fault) {
             assert!(run.poisoned || !run.opened || run.outcomes.counts().1 == 0);
         }
