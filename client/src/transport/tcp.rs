@@ -1,16 +1,28 @@
 //! TCP and UDP of the operating system, through tokio.
 //!
 //! Every stream has `TCP_NODELAY` set: both sides gather frames into large writes themselves, and
-//! the last small segment of a batch must not wait for an acknowledgement.
+//! the last small segment of a batch must not wait for an acknowledgement. Keepalive probes find
+//! out that the other machine is gone, on a connection that has nothing to say.
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream, UdpSocket, lookup_host};
 
 use super::{BoxStream, Datagrams, Listener, Transport};
+
+/// An idle connection is probed after this long.
+const KEEPALIVE_IDLE: Duration = Duration::from_mins(1);
+
+/// Pause between probes that are not answered.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Probes without an answer after which the connection is broken.
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// The real network.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +42,7 @@ impl Transport for TokioTransport {
         async move {
             #[expect(clippy::disallowed_methods, reason = "this is the transport seam")]
             let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok(Box::new(stream) as BoxStream)
         }
         .boxed()
@@ -63,11 +75,21 @@ impl Transport for TokioTransport {
     }
 }
 
+/// Sets what every stream needs, dialled or accepted.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_PROBES);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
 impl Listener for TcpListener {
     fn accept(&self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>> {
         async move {
             let (stream, address) = TcpListener::accept(self).await?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok((Box::new(stream) as BoxStream, address))
         }
         .boxed()
@@ -92,5 +114,26 @@ impl Datagrams for UdpSocket {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         UdpSocket::local_addr(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_prepared_stream_is_probed_when_it_has_been_idle() {
+        #[expect(clippy::disallowed_methods, reason = "this is the transport seam")]
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        #[expect(clippy::disallowed_methods, reason = "this is the transport seam")]
+        let stream = TcpStream::connect(address).await.unwrap();
+        prepare(&stream).unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(stream.nodelay().unwrap());
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_IDLE);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
     }
 }
