@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use thiserror::Error;
 
-use crate::{Opcode, RequestId, ResponseFields, Status, encode_error};
+use crate::{HEADER_BYTES, Opcode, RequestHeader, RequestId, ResponseFields, Status, encode_error};
 
 /// The stream cannot be trusted any further.
 ///
@@ -25,6 +25,19 @@ impl FrameError {
         Self {
             id: RequestId::new(0),
             opcode: Opcode::UNKNOWN,
+            fault,
+        }
+    }
+
+    /// An error about the frame that begins with `bytes`, which may be less than its header.
+    pub fn within(bytes: &[u8], fault: FrameFault) -> Self {
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Self::without_header(fault);
+        };
+        let header = RequestHeader::decode(header);
+        Self {
+            id: header.id,
+            opcode: header.opcode,
             fault,
         }
     }
@@ -81,6 +94,9 @@ pub enum FrameFault {
         /// The limit in force.
         seconds_max: u64,
     },
+    /// The connection ended before the frame did.
+    #[error("connection ended inside a frame")]
+    CutShort,
     /// A response without the response bit, or a request with it.
     #[error("opcode 0x{got:02x} travels in the wrong direction")]
     WrongDirection {
