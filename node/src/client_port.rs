@@ -1,16 +1,20 @@
 //! The port for clients that speak the binary protocol (docs/formats/wire.md).
 //!
 //! ```text
-//! accept -> tls or plaintext -> connection (bytes, time limits) -> session (order, answers)
-//!                                                                     |-> proposer (writes)
-//!                                                                     '-> ReadIndex, engine (reads)
+//! accept -> tls or plaintext -> connection (bytes, time) -> session (order, answers)
+//!   '-> turned away                                            |-> proposer (writes)
+//!                                                              '-> ReadIndex, engine (reads)
 //! ```
 
 mod answer;
 mod budget;
 mod connection;
+mod farewell;
 mod mailbox;
+mod output;
+mod patience;
 mod read;
+mod seats;
 mod session;
 
 use std::io;
@@ -20,28 +24,44 @@ use std::time::Duration;
 use kelp_client::{BoxStream, Listener};
 use kelp_raft::{ClusterId, NodeId, Raft};
 use kelp_seams::Clock;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use kelp_wire::Status;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
 
+use crate::accept::Accepting;
 use crate::leadership::Leadership;
-use crate::observe::RequestMetrics;
+use crate::observe::{DoorReason, RequestMetrics};
 use crate::proposer::Proposer;
-use crate::tls::PortTls;
+use crate::tls::{Accepted, PortTls};
 
 pub(crate) use budget::Budget;
+pub(crate) use seats::Seats;
+
+use seats::Stranger;
 
 /// Time for the TLS handshake, or for the first byte without TLS.
 const GREETING_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Pause after `accept` fails: out of file descriptors, most likely, which only time can mend.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections that are being turned away at the same time; further ones are closed without a
+/// word.
+const TURNED_AWAY_COUNT_MAX: usize = 64;
+
+const TLS_ONLY: &str = "this port speaks TLS: give --ca, --cert and --key";
+
+const CROWDED: &str = "too many connections have not said hello yet; try again or another node";
+
+/// What refusals say of the cluster.
+pub(crate) struct Hints {
+    /// The leader and its client address, if one is known.
+    pub(crate) leader: Option<(NodeId, String)>,
+    /// Why there is no leader, naming the voters that do not answer.
+    pub(crate) no_leader_text: String,
+}
 
 /// What the port needs to know of the cluster.
 pub(crate) trait ClusterView: Send + Sync + 'static {
-    /// The leader and its client address, if one is known.
-    fn leader(&self) -> Option<(NodeId, String)>;
-    /// Why there is no leader, naming the voters that do not answer.
-    fn no_leader_text(&self) -> String;
+    /// What to tell a client that is refused. Cheap: it is asked for each of them.
+    fn hints(&self) -> Arc<Hints>;
     /// What this node says of itself, as JSON.
     fn status_json(&self) -> Vec<u8>;
 }
@@ -56,76 +76,74 @@ pub(crate) struct PortContext {
     pub(crate) view: Arc<dyn ClusterView>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<RequestMetrics>,
+    pub(crate) seats: Seats,
     pub(crate) budget: Budget,
 }
 
-impl PortContext {
-    fn is_over_budget(&self) -> bool {
-        self.budget.is_exhausted()
-    }
-}
-
 /// Accepts connections until `stop` says so, then waits until all are drained.
-///
-/// Over `connection_count_max` a new connection waits in the kernel's queue until one ends.
 pub(crate) async fn run(
     listener: Box<dyn Listener>,
     tls: PortTls,
     port: Arc<PortContext>,
-    connection_count_max: usize,
     mut stop: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(connection_count_max));
+    let mut accepting = Accepting::new(listener, "client");
     let mut connections = JoinSet::new();
+    let mut turned_away = JoinSet::new();
     while !*stop.borrow() {
-        tokio::select! {
-            Some(ended) = connections.join_next() => log_panic(ended),
-            _ = stop.changed() => {}
-            accepted = accept(listener.as_ref(), &permits) => match accepted {
-                Ok((stream, permit)) => {
-                    let (tls, port, stop) = (tls.clone(), Arc::clone(&port), stop.clone());
-                    connections.spawn(async move {
-                        let ended = greet_and_serve(stream, &tls, port, stop).await;
-                        tracing::debug!(?ended, "client connection ended");
-                        drop(permit);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a client connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
+        while turned_away.try_join_next().is_some() {}
+        let (stream, place) = tokio::select! {
+            Some(ended) = connections.join_next() => {
+                log_panic(ended);
+                continue;
+            }
+            _ = stop.changed() => continue,
+            accepted = accept(&mut accepting, &port.seats) => accepted,
+        };
+        if let Some(place) = place {
+            let (tls, port, stop) = (tls.clone(), Arc::clone(&port), stop.clone());
+            connections.spawn(async move {
+                let ended = greet_and_serve(stream, place, &tls, port, stop).await;
+                tracing::debug!(?ended, "client connection ended");
+            });
+            continue;
+        }
+        port.seats.refused(DoorReason::Crowded);
+        if turned_away.len() < TURNED_AWAY_COUNT_MAX {
+            turned_away.spawn(farewell::turn_away(stream, Status::Overloaded, CROWDED));
         }
     }
-    drop(listener);
+    drop(accepting);
     while let Some(ended) = connections.join_next().await {
         log_panic(ended);
     }
 }
 
-async fn accept(
-    listener: &dyn Listener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(BoxStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits)
-        .acquire_owned()
-        .await
-        .map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
+/// The next connection, and its place if there is one. Cancel-safe.
+async fn accept(accepting: &mut Accepting, seats: &Seats) -> (BoxStream, Option<Stranger>) {
+    let place = seats.wait_for_place().await;
+    let (stream, _) = accepting.next().await;
+    (stream, place.or_else(|| seats.place()))
 }
 
 async fn greet_and_serve(
     stream: BoxStream,
+    place: Stranger,
     tls: &PortTls,
     port: Arc<PortContext>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<connection::End> {
-    let stream = tokio::time::timeout(GREETING_TIME_MAX, tls.accept(stream)).await??;
-    connection::serve(stream, port, stop).await
+    match tokio::time::timeout(GREETING_TIME_MAX, tls.meet(stream)).await?? {
+        Accepted::Ready(stream) => connection::serve(stream, place, port, stop).await,
+        Accepted::NotTls(stream) => {
+            port.seats.refused(DoorReason::Plaintext);
+            farewell::turn_away(stream, Status::Refused, TLS_ONLY).await?;
+            Ok(connection::End::Refused)
+        }
+    }
 }
 
-fn log_panic(ended: Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {

@@ -1,9 +1,9 @@
-//! The HTTP port: metrics for Prometheus, liveness and readiness for whoever supervises the node.
+//! The HTTP port: metrics for Prometheus, liveness and readiness for whoever supervises it.
 //!
-//! `GET /metrics`, `/livez` and `/readyz` (`?verbose` lists the checks) and nothing else; no request
-//! body is ever read. The port is small on purpose: few connections, short ones, small headers, so
-//! that nobody can use it against the node. What ready means is the node's to say, through
-//! [`ReadinessSource`].
+//! `GET /metrics`, `/livez` and `/readyz` (`?verbose` lists the checks) and nothing else; no
+//! request body is ever read. The port is small on purpose: few connections, short ones, small
+//! headers, so that nobody can use it against the node. What ready means is the node's to say,
+//! through [`ReadinessSource`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,9 @@ use hyper_util::service::TowerToHyperService;
 use kelp_client::{BoxStream, Listener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
+use crate::accept::Accepting;
 use crate::observe::Observer;
 use crate::tls::PortTls;
 
@@ -44,9 +45,6 @@ const HEAD_BYTES_MAX: usize = 8192;
 
 /// Header lines of a request.
 const HEADERS_MAX: usize = 64;
-
-/// Pause after a failed accept: most often the process is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The version of the text format that Prometheus expects to be named.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -88,29 +86,23 @@ pub async fn run(
         observer,
         readiness,
     });
+    let mut accepting = Accepting::new(listener, "http");
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (stream, address) = tokio::select! {
+            accepted = accepting.next() => accepted,
             // An error means that the sender is gone, which is a stop as well.
             _ = stop.wait_for(|stopped| *stopped) => break,
         };
-        match accepted {
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept http connections");
-                sleep(ACCEPT_PAUSE).await;
-            }
-            Ok((stream, _)) if connections.len() < CONNECTIONS_MAX => {
-                let served = serve(stream, tls.clone(), router.clone());
-                connections.spawn(timeout(CONNECTION_TIME_MAX, served));
-            }
-            Ok((_, address)) => {
-                tracing::debug!(%address, "too many http connections, closed one");
-            }
+        if connections.len() < CONNECTIONS_MAX {
+            let served = serve(stream, tls.clone(), router.clone());
+            connections.spawn(timeout(CONNECTION_TIME_MAX, served));
+        } else {
+            tracing::debug!(%address, "too many http connections, closed one");
         }
     }
-    drop(listener);
+    drop(accepting);
     connections.shutdown().await;
 }
 

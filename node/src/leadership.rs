@@ -1,4 +1,5 @@
-//! Who leads, as far as this node can vouch for it: where writes go, and when to say that nobody does.
+//! Who leads, as far as this node can vouch for it: where writes go, and when to say that nobody
+//! does.
 //!
 //! Raft keeps the name of a dead leader until a new one is elected, so the name alone is no reason
 //! to send there: what counts is how long ago the leader was heard of, and on the leader itself how
@@ -40,6 +41,8 @@ struct State {
     route: Option<Route>,
     /// Since when there is no route.
     nowhere_since: Option<Monotonic>,
+    /// How often Raft's status was looked at.
+    look: u64,
 }
 
 impl Leadership {
@@ -47,6 +50,7 @@ impl Leadership {
         let state = State {
             route: None,
             nowhere_since: Some(clock.monotonic()),
+            look: 0,
         };
         let leadership = Self {
             raft,
@@ -85,6 +89,13 @@ impl Leadership {
             Some(_) => None,
         };
         state.route = route;
+        state.look += 1;
+    }
+
+    /// The number of the last look at Raft's status: what was found out since need not be found
+    /// out again before the next one. There are a few dozen a second.
+    pub(crate) fn look(&self) -> u64 {
+        self.state().look
     }
 
     /// Counts the changes of role, leader, term and membership.

@@ -1,9 +1,11 @@
 //! The Kelp process: listeners, forwarding, peers, metrics and the command line.
 
+mod accept;
 pub mod certs;
 pub mod cli;
 mod client_port;
 pub mod config;
+mod descriptors;
 pub mod http;
 mod leadership;
 pub mod node;

@@ -4,9 +4,9 @@
 //! to this node's identity first; the boot is raised, and on disk, before any port opens; the
 //! committed part of the log is applied before Raft starts; peers are let in before clients.
 //!
-//! The stop goes the other way: readiness off, no new clients, answers to what is in flight, the
-//! leadership handed over, Raft, peers, storage. Each step has a share of the grace period; what is
-//! not done by then is left to crash safety.
+//! The stop hands over first and drains then: readiness off, the leadership to another node, no new
+//! clients, answers to what is in flight through the new leader, Raft, peers, storage. Each step has
+//! a share of the grace period; what is not done by then is left to crash safety.
 
 mod cluster_view;
 mod error;
@@ -28,7 +28,8 @@ use kelp_storage::{Database, DatabaseOptions, Seams};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::client_port::{self, Budget, ClusterView, PortContext};
+use crate::client_port::{self, Budget, ClusterView, PortContext, Seats};
+use crate::descriptors::STRANGER_COUNT_MAX;
 use crate::leadership::Leadership;
 use crate::observe::Observer;
 use crate::peer::{PeerLimits, PeerLinks, PeerOptions, PeerServer};
@@ -80,7 +81,7 @@ pub struct NodeOptions {
 /// Bounds of a node's client port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLimits {
-    /// Client connections at once; more wait to be accepted. Default 1,024.
+    /// Client connections at once; more are refused as overloaded. Default 1,024.
     pub connection_count_max: usize,
     /// Bytes that all client connections may hold for requests, replies and half-read frames;
     /// beyond it requests are refused as overloaded. Default 256 MiB.
@@ -241,14 +242,16 @@ impl Node {
             }),
         );
         let stopping = Arc::new(AtomicBool::new(false));
-        let observer = Observer::new(raft, database, links, Arc::clone(clock));
+        let outbox = proposer.metrics();
+        let observer = Observer::new(raft, database, links, outbox, Arc::clone(clock));
         observer.set_certificate_expiry(options.material.not_after());
-        let view = NodeView {
-            raft: raft.clone(),
-            links: links.clone(),
-            cluster: options.cluster,
-            stopping: Arc::clone(&stopping),
-        };
+        let view = NodeView::new(
+            raft.clone(),
+            links.clone(),
+            Arc::clone(&leadership),
+            options.cluster,
+            Arc::clone(&stopping),
+        );
         let port = PortContext {
             node: options.node,
             cluster: options.cluster,
@@ -258,18 +261,16 @@ impl Node {
             view: Arc::new(view) as Arc<dyn ClusterView>,
             clock: Arc::clone(clock),
             metrics: observer.requests(),
-            budget: Budget::new(options.limits.held_bytes_max),
+            seats: Seats::new(
+                options.limits.connection_count_max,
+                STRANGER_COUNT_MAX,
+                observer.connections(),
+            ),
+            budget: Budget::new(options.limits.held_bytes_max, observer.connections()),
         };
         let readiness = Readiness::new(raft.clone(), leadership, Arc::clone(&stopping));
         let (stop_ports, stop) = watch::channel(false);
-        let count_max = options.limits.connection_count_max;
-        let client = client_port::run(
-            core.client,
-            options.client_tls,
-            Arc::new(port),
-            count_max,
-            stop,
-        );
+        let client = client_port::run(core.client, options.client_tls, Arc::new(port), stop);
         let (stop_http, stop) = watch::channel(false);
         let http = crate::http::run(
             core.http,

@@ -19,11 +19,13 @@ use crate::peer::{PeerBook, PeerHealth, RefusalReason};
 mod collect;
 pub mod logs;
 pub mod metrics;
+mod ports;
 mod requests;
 mod samples;
 #[cfg(test)]
 mod tests;
 
+pub use ports::{ConnectionMetrics, DoorReason, OutboxMetrics};
 pub use requests::RequestMetrics;
 
 /// The metrics of one node. Cheap to clone.
@@ -35,6 +37,7 @@ pub struct Observer {
 struct Inner {
     registry: Registry,
     requests: Arc<RequestMetrics>,
+    connections: Arc<ConnectionMetrics>,
     certificate: Arc<AtomicU64>,
 }
 
@@ -44,6 +47,7 @@ pub(crate) trait Sources: Send + Sync + 'static {
     fn storage(&self) -> StorageMetrics;
     fn peers(&self) -> Vec<PeerHealth>;
     fn peer_refusals(&self, reason: RefusalReason) -> u64;
+    fn outbox(&self) -> &OutboxMetrics;
     /// Now, on the clock that began at [`Observer`]'s start.
     fn now(&self) -> Monotonic;
 }
@@ -52,6 +56,7 @@ struct NodeSources {
     raft: Raft,
     database: Database,
     book: Arc<PeerBook>,
+    outbox: Arc<OutboxMetrics>,
     clock: Arc<dyn Clock>,
 }
 
@@ -72,6 +77,10 @@ impl Sources for NodeSources {
         self.book.refusals(reason)
     }
 
+    fn outbox(&self) -> &OutboxMetrics {
+        &self.outbox
+    }
+
     fn now(&self) -> Monotonic {
         self.clock.monotonic()
     }
@@ -83,12 +92,14 @@ impl Observer {
         raft: &Raft,
         database: &Database,
         links: &crate::peer::PeerLinks,
+        outbox: Arc<OutboxMetrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let sources = NodeSources {
             raft: raft.clone(),
             database: database.clone(),
             book: links.book(),
+            outbox,
             clock,
         };
         let observer = Self::over(Arc::new(sources));
@@ -102,18 +113,29 @@ impl Observer {
     pub(crate) fn over(sources: Arc<dyn Sources>) -> Self {
         let registry = Registry::new();
         let requests = Arc::new(RequestMetrics::default());
+        let connections = Arc::new(ConnectionMetrics::default());
         let certificate = Arc::new(AtomicU64::new(0));
-        let collector =
-            collect::NodeCollector::new(sources, Arc::clone(&requests), Arc::clone(&certificate));
+        let collector = collect::NodeCollector::new(
+            sources,
+            Arc::clone(&requests),
+            Arc::clone(&connections),
+            Arc::clone(&certificate),
+        );
         let registered = registry.register(Box::new(collector));
         registered.expect("family names are distinct, as a test asserts");
         Self {
             inner: Arc::new(Inner {
                 registry,
                 requests,
+                connections,
                 certificate,
             }),
         }
+    }
+
+    /// Where the client port counts its connections and what they hold.
+    pub fn connections(&self) -> Arc<ConnectionMetrics> {
+        Arc::clone(&self.inner.connections)
     }
 
     /// Where the client port counts its requests.

@@ -21,7 +21,8 @@ use kelp_raft::{ApplyObserver, Boot, LogIndex, NodeId, OwnSubBatch, StateView, S
 use kelp_seams::Monotonic;
 use tokio::sync::{Notify, watch};
 
-use outbox::{ConnectionOrder, Outbox, OutboxLimits, Refusal, Told, WriteOutcome};
+use crate::observe::OutboxMetrics;
+use outbox::{Attempt, ConnectionOrder, Outbox, OutboxLimits, Refusal, Told, WriteOutcome};
 
 /// Someone who waits for the outcome of a write or for the view of a read.
 pub(crate) trait Waiter: Send + Sync + 'static {
@@ -29,7 +30,7 @@ pub(crate) trait Waiter: Send + Sync + 'static {
     fn written(&self, token: u32, outcome: WriteOutcome);
     /// The read behind `token` is to be served from this view.
     fn view_ready(&self, token: u32, view: StateView);
-    /// The read behind `token` lost its sub-batch and must ask the quorum.
+    /// The read behind `token` lost its sub-batch: the write before it was not executed.
     fn ride_lost(&self, token: u32);
 }
 
@@ -45,6 +46,7 @@ pub(crate) struct Proposer {
     boot: Boot,
     outbox: Mutex<Outbox<Ticket, Ticket>>,
     wake: Notify,
+    metrics: Arc<OutboxMetrics>,
     /// Why no write of this node can execute any more.
     failure: watch::Sender<Option<&'static str>>,
 }
@@ -56,6 +58,7 @@ impl Proposer {
             boot,
             outbox: Mutex::new(Outbox::new(node, boot, limits)),
             wake: Notify::new(),
+            metrics: Arc::default(),
             failure: watch::Sender::new(None),
         }
     }
@@ -79,6 +82,11 @@ impl Proposer {
         Ok(())
     }
 
+    /// What the outbox has under way, for whoever watches the node.
+    pub(crate) fn metrics(&self) -> Arc<OutboxMetrics> {
+        Arc::clone(&self.metrics)
+    }
+
     /// Lets a read ride on its connection's last write; false when it must ask the quorum instead.
     pub(crate) fn ride(&self, order: &mut ConnectionOrder, ticket: Ticket) -> bool {
         self.lock().ride(order, ticket).is_ok()
@@ -100,6 +108,18 @@ impl Proposer {
         for rider in riders {
             rider.waiter.ride_lost(rider.token);
         }
+    }
+
+    /// The next sub-batch to hand over, counted.
+    fn next_to_send(&self) -> Option<Attempt> {
+        let mut outbox = self.lock();
+        let attempt = outbox.next_to_send();
+        self.metrics.set_unanswered(outbox.unanswered_count());
+        drop(outbox);
+        if attempt.as_ref().is_some_and(|attempt| attempt.is_repeated) {
+            self.metrics.count_sent_again(1);
+        }
+        attempt
     }
 
     fn lock(&self) -> MutexGuard<'_, Outbox<Ticket, Ticket>> {

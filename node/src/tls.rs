@@ -28,7 +28,7 @@ mod sniff;
 mod tests;
 
 pub use peer::PeerTls;
-pub use port::{ClientAuth, PortStream, PortTls};
+pub use port::{Accepted, ClientAuth, PortStream, PortTls};
 pub use sniff::{FirstByte, Sniffed, sniff};
 
 /// Why a TLS configuration could not be made.

@@ -45,18 +45,27 @@ pub(super) fn refusal(
     text: &str,
     port: &PortContext,
 ) {
-    let mut fields = ResponseFields::default();
-    let leader = port.view.leader();
-    match status {
-        Status::NoLeader | Status::Overloaded | Status::Unavailable => {
-            fields.retry_after = Some(RETRY_AFTER);
-            fields.leader = leader.as_ref().map(|(node, address)| LeaderHint {
-                node: kelp_wire::NodeId::new(node.get()),
-                address,
-            });
-        }
-        _ => {}
+    if !matches!(
+        status,
+        Status::NoLeader | Status::Overloaded | Status::Unavailable
+    ) {
+        return plain_refusal(out, mark, status, text);
     }
+    let hints = port.view.hints();
+    let fields = ResponseFields {
+        retry_after: Some(RETRY_AFTER),
+        leader: hints.leader.as_ref().map(|(node, address)| LeaderHint {
+            node: kelp_wire::NodeId::new(node.get()),
+            address,
+        }),
+        ..ResponseFields::default()
+    };
+    encode_error(out, mark.id, mark.opcode.to_byte(), status, &fields, text);
+}
+
+/// Appends a refusal that no other attempt would change.
+fn plain_refusal(out: &mut BytesMut, mark: RequestMark, status: Status, text: &str) {
+    let fields = ResponseFields::default();
     encode_error(out, mark.id, mark.opcode.to_byte(), status, &fields, text);
 }
 
@@ -69,58 +78,37 @@ pub(super) fn write_outcome(
 ) -> Status {
     let (status, text) = match outcome {
         WriteOutcome::Done { reply, .. } => return command_reply(out, mark, reply),
-        WriteOutcome::Executed => (
-            Status::OutcomeUnknown,
-            "the write was executed, but its reply is no longer known".to_owned(),
-        ),
-        WriteOutcome::NotExecuted(Refusal::NoLeader) => (Status::NoLeader, port.view.no_leader_text()),
-        WriteOutcome::NotExecuted(refusal) => refusal_text(*refusal),
-        WriteOutcome::Unknown => (
-            Status::OutcomeUnknown,
-            "deadline passed after the write was handed to the leader; it may or may not be executed".to_owned(),
-        ),
-    };
-    refusal_of(out, mark, status, &text, port)
-}
-
-fn refusal_of(
-    out: &mut BytesMut,
-    mark: RequestMark,
-    status: Status,
-    text: &str,
-    port: &PortContext,
-) -> Status {
-    refusal(out, mark, status, text, port);
-    status
-}
-
-fn refusal_text(refusal: Refusal) -> (Status, String) {
-    let (status, text) = match refusal {
-        Refusal::NoLeader => (Status::NoLeader, "no leader"),
-        Refusal::Overloaded => (
+        WriteOutcome::NotExecuted(Refusal::NoLeader) => {
+            let hints = port.view.hints();
+            refusal(out, mark, Status::NoLeader, &hints.no_leader_text, port);
+            return Status::NoLeader;
+        }
+        WriteOutcome::NotExecuted(Refusal::Overloaded) => (
             Status::Overloaded,
             "this node has too many writes without an answer; try again",
         ),
-        Refusal::DeadlinePassed => (
+        WriteOutcome::NotExecuted(Refusal::DeadlinePassed) => (
             Status::Unavailable,
             "deadline passed before any leader took the write",
         ),
+        WriteOutcome::Executed => (
+            Status::OutcomeUnknown,
+            "the write was executed, but its reply is no longer known",
+        ),
+        WriteOutcome::Unknown => (
+            Status::OutcomeUnknown,
+            "deadline passed after the write was handed to the leader; \
+             it may or may not be executed",
+        ),
     };
-    (status, text.to_owned())
+    refusal(out, mark, status, text, port);
+    status
 }
 
 fn command_reply(out: &mut BytesMut, mark: RequestMark, reply: &CommandReply) -> Status {
     let status = status_of(reply.status);
     if reply.status.is_refusal() {
-        let text = String::from_utf8_lossy(&reply.value);
-        encode_error(
-            out,
-            mark.id,
-            mark.opcode.to_byte(),
-            status,
-            &ResponseFields::default(),
-            &text,
-        );
+        plain_refusal(out, mark, status, &String::from_utf8_lossy(&reply.value));
         return status;
     }
     let revision = Revision::new(reply.revision.get());

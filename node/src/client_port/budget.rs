@@ -1,15 +1,17 @@
 //! How many bytes all connections of a port may hold together.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+
+use crate::observe::ConnectionMetrics;
 
 /// Bytes held by the connections of a node. Cheap to clone.
 ///
 /// It is a gauge, not a lock: a connection reports what it holds and looks before it takes more, so
-/// the sum overshoots by at most one frame per connection.
+/// the sum overshoots by at most one frame in and one reply out per connection.
 #[derive(Clone)]
 pub(crate) struct Budget {
-    held_bytes: Arc<AtomicUsize>,
+    metrics: Arc<ConnectionMetrics>,
     bytes_max: usize,
 }
 
@@ -20,11 +22,8 @@ pub(super) struct Share {
 }
 
 impl Budget {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self {
-            held_bytes: Arc::default(),
-            bytes_max,
-        }
+    pub(crate) fn new(bytes_max: usize, metrics: Arc<ConnectionMetrics>) -> Self {
+        Self { metrics, bytes_max }
     }
 
     pub(super) fn share(&self) -> Share {
@@ -33,30 +32,50 @@ impl Budget {
             bytes: 0,
         }
     }
-
-    /// True when no connection may take more.
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.held_bytes.load(Ordering::Relaxed) >= self.bytes_max
-    }
 }
 
 impl Share {
+    /// Reports what the connection holds now.
     pub(super) fn set(&mut self, bytes: usize) {
-        if bytes >= self.bytes {
-            self.budget
-                .held_bytes
-                .fetch_add(bytes - self.bytes, Ordering::Relaxed);
-        } else {
-            self.budget
-                .held_bytes
-                .fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        let held = self.budget.metrics.held_bytes();
+        if bytes > self.bytes {
+            held.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        } else if bytes < self.bytes {
+            held.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
         }
         self.bytes = bytes;
+    }
+
+    /// True while the connection may take more; it holds `bytes` now, reported or not.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let held = self.budget.metrics.held_bytes().load(Ordering::Relaxed);
+        held.saturating_add(bytes) < self.budget.bytes_max.saturating_add(self.bytes)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_connection_holds_another_cannot_take() {
+        let metrics = Arc::new(ConnectionMetrics::default());
+        let budget = Budget::new(100, Arc::clone(&metrics));
+        let (mut one, other) = (budget.share(), budget.share());
+        one.set(60);
+        assert!(other.has_room(39));
+        assert!(!other.has_room(40));
+        assert!(one.has_room(99), "its own bytes count once");
+        assert!(!one.has_room(100));
+        one.set(20);
+        assert!(other.has_room(79));
+        drop(one);
+        assert_eq!(metrics.held_bytes().load(Ordering::Relaxed), 0);
     }
 }

@@ -10,22 +10,19 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use futures_util::future::BoxFuture;
 use kelp_raft::{Raft, ReadError, StateView};
-use kelp_seams::Monotonic;
-use kelp_wire::{Decode, FrameError, FrameFault, FrameLimits, Opcode, RequestId, decode_request};
+use kelp_wire::{Decode, FrameError, FrameFault, FrameLimits, decode_request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::PortContext;
+use super::farewell;
+use super::output::{BYTES_KEPT, Output};
+use super::patience::{FRAME_TIME_MAX, Overdue, Patience};
+use super::seats::Stranger;
 use super::session::{Flow, Session};
 
-/// A frame that has begun must be complete within this time; so must the hello.
-const FRAME_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// A client that takes no byte of its replies for this long is gone.
-const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
-
-/// How often the time limits are looked at.
+/// How often time limits and the budget are looked at while anything depends on them.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A ReadIndex round that takes longer is tried again; it is several elections.
@@ -38,8 +35,9 @@ const ROUND_PAUSE: Duration = Duration::from_millis(20);
 /// nothing: the buffer at most doubles with the bytes that have come.
 const INPUT_BYTES: usize = 16 << 10;
 
-/// An input buffer that a large frame has blown up over this size is given back.
-const INPUT_BYTES_KEPT: usize = 256 << 10;
+/// So much input is read also while the budget is exhausted, so that small requests are refused in
+/// words instead of being left unread.
+const INPUT_BYTES_FREE: usize = 64 << 10;
 
 type Round = BoxFuture<'static, Result<StateView, ReadError>>;
 
@@ -54,7 +52,7 @@ pub(super) enum End {
 
 enum Event {
     Letters,
-    Sent { flush_due: bool },
+    Sent { bytes: usize },
     Received { bytes: usize },
     RoundEnded(Result<StateView, ReadError>),
     Tick,
@@ -64,13 +62,14 @@ enum Event {
 struct Connection {
     port: Arc<PortContext>,
     session: Session,
+    /// The place that is given up once the session has a seat.
+    place: Option<Stranger>,
     input: BytesMut,
     /// Bytes that the frame at the start of `input` needs; 0 when it was not looked at yet.
     needed: usize,
-    /// Since when an incomplete frame, or the hello, is awaited.
-    incomplete_since: Option<Monotonic>,
-    /// Since when the client has not taken the output that waits for it.
-    unsent_since: Option<Monotonic>,
+    /// The client sends nothing any more; it may still read.
+    input_ended: bool,
+    patience: Patience,
     flush_due: bool,
     /// Why the connection closes as soon as its output is sent.
     ending: Option<End>,
@@ -80,6 +79,7 @@ struct Connection {
 /// Serves one connection until it ends; `stop` asks it to answer what is in flight and close.
 pub(super) async fn serve<S>(
     stream: S,
+    place: Stranger,
     port: Arc<PortContext>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<End>
@@ -87,61 +87,72 @@ where
     S: AsyncRead + AsyncWrite,
 {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    let mut connection = Connection::new(port);
-    let mut share = connection.port.budget.share();
+    let mut connection = Connection::new(port, place);
     let mut round: Option<Round> = None;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     connection.draining = *stop.borrow_and_update();
-    while connection.end().is_none() {
+    let end = loop {
+        if let Some(end) = connection.end() {
+            break end;
+        }
         if round.is_none() && connection.session.wants_round() {
             connection.session.begin_round();
             round = Some(start_round(&connection.port));
         }
-        share.set(connection.held_bytes());
         let (may_read, may_write) = (connection.wants_input(), connection.wants_output());
+        let is_timed = connection.is_timed();
         let Connection { session, input, .. } = &mut connection;
         let event = tokio::select! {
             () = session.mailbox.arrived() => Event::Letters,
-            sent = send(&mut writer, &mut session.output), if may_write => Event::Sent { flush_due: sent? },
-            received = receive(&mut reader, input), if may_read => Event::Received { bytes: received? },
+            sent = send(&mut writer, &session.output), if may_write => {
+                Event::Sent { bytes: sent? }
+            }
+            received = receive(&mut reader, input), if may_read => {
+                Event::Received { bytes: received? }
+            }
             result = poll_round(&mut round), if round.is_some() => Event::RoundEnded(result),
-            _ = tick.tick() => Event::Tick,
+            _ = tick.tick(), if is_timed => Event::Tick,
             Ok(()) = stop.changed() => Event::StopAsked,
         };
         if matches!(event, Event::RoundEnded(_)) {
             round = None;
         }
         connection.handle(event);
-    }
-    let _ = tokio::time::timeout(FRAME_TIME_MAX, writer.shutdown()).await;
-    Ok(connection.end().unwrap_or(End::ClientClosed))
+    };
+    // The seat and the memory are for others now.
+    drop(connection);
+    farewell::part(&mut reader, &mut writer).await;
+    Ok(end)
 }
 
 impl Connection {
-    fn new(port: Arc<PortContext>) -> Self {
-        let now = port.clock.monotonic();
-        Self {
+    fn new(port: Arc<PortContext>, place: Stranger) -> Self {
+        let mut connection = Self {
             session: Session::new(Arc::clone(&port)),
             port,
+            place: Some(place),
             input: BytesMut::with_capacity(INPUT_BYTES),
             needed: 0,
-            incomplete_since: Some(now),
-            unsent_since: None,
+            input_ended: false,
+            patience: Patience::default(),
             flush_due: false,
             ending: None,
             draining: false,
-        }
+        };
+        connection.watch();
+        connection
     }
 
     fn handle(&mut self, event: Event) {
         match event {
             Event::Letters => self.session.take_letters(),
-            Event::Sent { flush_due } => {
-                self.flush_due = flush_due;
-                self.unsent_since = None;
+            Event::Sent { bytes } => {
+                self.flush_due = bytes > 0;
+                self.session.output.sent(bytes);
+                self.patience.output_was_taken();
             }
-            Event::Received { bytes: 0 } => self.ending = Some(End::ClientClosed),
+            Event::Received { bytes: 0 } => self.input_ended = true,
             Event::Received { .. } => {}
             Event::RoundEnded(result) => self.session.end_round(result),
             Event::Tick => self.check_times(),
@@ -149,6 +160,11 @@ impl Connection {
         }
         self.parse();
         self.session.advance();
+        if self.place.is_some() && self.session.is_greeted() {
+            self.place = None;
+        }
+        self.session.report_held(self.input.capacity());
+        self.watch();
     }
 
     /// Hands every complete frame in the input to the session, as long as that accepts more.
@@ -182,68 +198,91 @@ impl Connection {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "client sent a malformed frame");
-                    error.encode(&mut self.session.output);
-                    self.ending = Some(End::Refused);
+                    self.give_up(&error, End::Refused);
                 }
             }
         }
-        self.input.advance(consumed);
-        let frame_begun = !self.input.is_empty() && self.input.len() < self.needed;
-        if !frame_begun && self.session.is_greeted() {
-            self.incomplete_since = None;
-        } else if consumed > 0 || self.incomplete_since.is_none() {
-            self.incomplete_since = Some(self.port.clock.monotonic());
+        if consumed > 0 {
+            self.patience.frame_came();
         }
-        if self.input.is_empty() && self.input.capacity() > INPUT_BYTES_KEPT {
+        self.input.advance(consumed);
+        if self.input_ended && self.ending.is_none() && self.lacks_input() {
+            if !self.input.is_empty() {
+                let error = FrameError::within(&self.input, FrameFault::CutShort);
+                self.give_up(&error, End::ClientClosed);
+            }
+            self.ending = Some(End::ClientClosed);
+        }
+        if self.input.is_empty() && self.input.capacity() > BYTES_KEPT {
             self.input = BytesMut::with_capacity(INPUT_BYTES);
         }
     }
 
+    /// Sends the one error frame; what was asked before is still answered.
+    fn give_up(&mut self, error: &FrameError, end: End) {
+        self.port.metrics.refused(error.status());
+        error.encode(&mut self.session.output.bytes);
+        self.ending = Some(end);
+    }
+
+    /// True when nothing more can be made of the input.
+    fn lacks_input(&self) -> bool {
+        self.input.is_empty() || self.input.len() < self.needed
+    }
+
+    /// Lets the clocks run for what the client owes, and only for that.
+    fn watch(&mut self) {
+        let frame_begun = !self.input.is_empty() && self.input.len() < self.needed;
+        let frame = (frame_begun || !self.session.is_greeted()) && self.wants_input();
+        let output = self.wants_output();
+        let clock = self.port.clock.as_ref();
+        self.patience.watch(frame, output, || clock.monotonic());
+    }
+
     fn check_times(&mut self) {
         let now = self.port.clock.monotonic();
-        let over = |since: Option<Monotonic>, limit| {
-            since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
-        };
-        if over(self.incomplete_since, FRAME_TIME_MAX) && self.ending.is_none() {
-            let fault = FrameFault::Incomplete {
-                seconds_max: FRAME_TIME_MAX.as_secs(),
-            };
-            FrameError {
-                id: RequestId::new(0),
-                opcode: Opcode::UNKNOWN,
-                fault,
+        match self.patience.overdue(now) {
+            Some(Overdue::Frame) if self.ending.is_none() => {
+                let fault = FrameFault::Incomplete {
+                    seconds_max: FRAME_TIME_MAX.as_secs(),
+                };
+                let error = FrameError::within(&self.input, fault);
+                self.give_up(&error, End::TooSlow);
             }
-            .encode(&mut self.session.output);
-            self.ending = Some(End::TooSlow);
-        }
-        if over(self.unsent_since, WRITE_STALL_MAX) {
-            self.session.output.clear();
-            self.flush_due = false;
-            self.ending = Some(End::TooSlow);
-        } else if !self.session.output.is_empty() {
-            self.unsent_since.get_or_insert(now);
+            Some(Overdue::Output) => {
+                self.session.output.clear();
+                self.flush_due = false;
+                self.ending = Some(End::TooSlow);
+            }
+            _ => {}
         }
         self.session.expire(now);
     }
 
+    /// True while something depends on the time, or on room that others may make. Nothing does on
+    /// an idle connection.
+    fn is_timed(&self) -> bool {
+        self.patience.is_running() || self.session.is_timed() || !self.has_room_for_input()
+    }
+
     fn wants_input(&self) -> bool {
-        let room = self.input.len() < INPUT_BYTES_KEPT || !self.port.budget.is_exhausted();
-        self.ending.is_none() && !self.draining && self.session.accepts_input() && room
+        self.ending.is_none()
+            && !self.input_ended
+            && !self.draining
+            && self.session.accepts_input()
+            && self.has_room_for_input()
+    }
+
+    fn has_room_for_input(&self) -> bool {
+        self.input.len() < INPUT_BYTES_FREE || self.session.has_room()
     }
 
     fn wants_output(&self) -> bool {
         self.flush_due || !self.session.output.is_empty()
     }
 
-    fn held_bytes(&self) -> usize {
-        self.session.held_bytes() + self.input.capacity()
-    }
-
     /// Why the connection is over, once nothing is left to send.
     fn end(&self) -> Option<End> {
-        if self.ending == Some(End::ClientClosed) {
-            return self.ending;
-        }
         if self.wants_output() {
             return None;
         }
@@ -262,17 +301,16 @@ async fn poll_round(round: &mut Option<Round>) -> Result<StateView, ReadError> {
     }
 }
 
-/// Sends what it can; true when a flush is still due.
-async fn send<W: AsyncWrite + Unpin>(writer: &mut W, output: &mut BytesMut) -> io::Result<bool> {
-    if !output.is_empty() {
-        let sent = writer.write_buf(output).await?;
-        if sent == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        return Ok(true);
+/// Sends what it can and says how much; with nothing to send it flushes, and that is 0.
+async fn send<W: AsyncWrite + Unpin>(writer: &mut W, output: &Output) -> io::Result<usize> {
+    if output.is_empty() {
+        writer.flush().await?;
+        return Ok(0);
     }
-    writer.flush().await?;
-    Ok(false)
+    match writer.write(&output.bytes).await? {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        sent => Ok(sent),
+    }
 }
 
 async fn receive<R: AsyncRead + Unpin>(reader: &mut R, input: &mut BytesMut) -> io::Result<usize> {

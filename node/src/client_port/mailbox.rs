@@ -17,7 +17,7 @@ pub(crate) enum Letter {
     Written { token: u32, outcome: WriteOutcome },
     /// The read behind `token` may be served from `view`.
     View { token: u32, view: StateView },
-    /// The read behind `token` must ask the quorum.
+    /// The write that the read behind `token` was to follow was not executed.
     RideLost { token: u32 },
 }
 

@@ -2,9 +2,14 @@
 //!
 //! A page leaves as several frames, so that neither side holds more than it must. Its last frame
 //! carries, in the key field, the cursor to go on from; an empty key means that the range is done.
-//! The cursor is opaque to clients: version u8 | group u32 | epoch u64 | prefix bytes u16 | last key.
-//! The prefix bytes say how much of the last key every key of the scan begins with; a scan in reverse,
-//! whose cursor takes the place of its prefix, has its lower end from them.
+//! The cursor is opaque to clients:
+//!
+//! ```text
+//! version u8 | group u32 | epoch u64 | prefix bytes u16 | last key
+//! ```
+//!
+//! The prefix bytes say how much of the last key every key of the scan begins with; a scan in
+//! reverse, whose cursor takes the place of its prefix, has its lower end from them.
 
 use std::ops::Bound;
 

@@ -21,7 +21,6 @@ mod request;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use kelp_raft::{CommandHead, Operation, OperationRef, ReadError, StateView};
 use kelp_seams::Monotonic;
 use kelp_wire::{Opcode, RequestId, Status};
@@ -29,8 +28,11 @@ use slab::Slab;
 
 use super::PortContext;
 use super::answer;
+use super::budget::Share;
 use super::mailbox::{Letter, Mailbox};
+use super::output::Output;
 use super::read::Read;
+use super::seats::Seat;
 use crate::proposer::outbox::{ConnectionOrder, WriteOutcome};
 use crate::proposer::{Ticket, Waiter};
 
@@ -43,6 +45,13 @@ const IN_FLIGHT_BYTES_MAX: usize = 32 << 20;
 
 /// With this much unsent output the connection produces no more until its client reads.
 const OUTPUT_HIGH_WATER: usize = 1 << 20;
+
+const LATE_READ: &str = "deadline passed before a quorum confirmed the read; try again";
+
+const LATE_WRITE: &str = "deadline passed while the write waited for an earlier read of its \
+                          connection; it was not executed, try again";
+
+const RIDE_LOST: &str = "the write before it on this connection was not executed; try again";
 
 /// Whether the connection goes on after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,9 +95,12 @@ enum Held {
 pub(crate) struct Session {
     port: Arc<PortContext>,
     pub(super) mailbox: Arc<Mailbox>,
-    pub(super) output: BytesMut,
+    pub(super) output: Output,
     order: ConnectionOrder,
-    greeted: bool,
+    /// Taken by the hello.
+    seat: Option<Seat>,
+    share: Share,
+    input_bytes: usize,
     writes: Slab<RequestMark>,
     rides: Slab<ReadJob>,
     waiting: Vec<ReadJob>,
@@ -102,11 +114,13 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(port: Arc<PortContext>) -> Self {
         Self {
+            share: port.budget.share(),
             port,
             mailbox: Arc::new(Mailbox::default()),
-            output: BytesMut::new(),
+            output: Output::default(),
             order: ConnectionOrder::default(),
-            greeted: false,
+            seat: None,
+            input_bytes: 0,
             writes: Slab::new(),
             rides: Slab::new(),
             waiting: Vec::new(),
@@ -120,7 +134,7 @@ impl Session {
 
     /// True once the client has said hello; until then frames are small.
     pub(crate) fn is_greeted(&self) -> bool {
-        self.greeted
+        self.seat.is_some()
     }
 
     /// False while the connection has enough to do and its client must wait.
@@ -135,9 +149,33 @@ impl Session {
         self.in_flight_count() == 0
     }
 
-    /// Bytes that the session holds for requests in flight and unsent output.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.in_flight_bytes + self.output.len()
+    /// True while a request may pass its deadline here, or waits for room.
+    pub(crate) fn is_timed(&self) -> bool {
+        !(self.waiting.is_empty()
+            && self.held.is_empty()
+            && self.rides.is_empty()
+            && self.ready.is_empty())
+    }
+
+    /// Tells the budget what the connection holds, with an input buffer of this size.
+    pub(crate) fn report_held(&mut self, input_bytes: usize) {
+        self.input_bytes = input_bytes;
+        self.share.set(self.held_bytes());
+    }
+
+    /// True while the connections of the node together may take more.
+    pub(crate) fn has_room(&self) -> bool {
+        self.share.has_room(self.held_bytes())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.in_flight_bytes + self.output.allocated() + self.input_bytes
+    }
+
+    /// A reply may be large. One at a time goes out in any case, so that a connection gets on
+    /// although others hold all there is; more only while there is room for them.
+    fn may_serve(&self) -> bool {
+        self.output.is_empty() || (self.output.len() < OUTPUT_HIGH_WATER && self.has_room())
     }
 
     /// Handles what the proposer and the applier have left.
@@ -160,8 +198,7 @@ impl Session {
                     // A round to the quorum could show it writes that came after it.
                     let job = self.rides.remove(slot(token));
                     if !job.answered {
-                        let text = self.port.view.no_leader_text();
-                        self.refuse(job.mark, Status::NoLeader, &text);
+                        self.refuse(job.mark, Status::Unavailable, RIDE_LOST);
                     }
                 }
             }
@@ -171,7 +208,7 @@ impl Session {
 
     /// Moves on whatever can move: serves reads that have a view, releases what was held.
     pub(crate) fn advance(&mut self) {
-        while self.output.len() < OUTPUT_HIGH_WATER
+        while self.may_serve()
             && let Some((job, view)) = self.ready.pop_front()
         {
             self.serve(&job, &view);
@@ -220,9 +257,8 @@ impl Session {
                 }
             }
             Err(_) if self.port.leadership.is_lost() => {
-                let text = self.port.view.no_leader_text();
                 for job in jobs {
-                    self.refuse(job.mark, Status::NoLeader, &text);
+                    self.refuse_leaderless(job.mark);
                 }
             }
             Err(_) => {
@@ -234,13 +270,13 @@ impl Session {
 
     /// Refuses the reads, and the held writes, whose deadlines have passed.
     pub(crate) fn expire(&mut self, now: Monotonic) {
-        let text = "deadline passed before a quorum confirmed the read; try again";
-        let mut late = Vec::new();
-        self.waiting.retain(|job| keep(job, now, &mut late));
+        let mut late_reads = Vec::new();
+        let mut late_writes = Vec::new();
+        self.waiting.retain(|job| keep(job, now, &mut late_reads));
         self.held.retain(|held| match held {
-            Held::Read(job) => keep(job, now, &mut late),
+            Held::Read(job) => keep(job, now, &mut late_reads),
             Held::Write(write) if write.deadline <= now => {
-                late.push(write.mark);
+                late_writes.push(write.mark);
                 false
             }
             Held::Write(_) => true,
@@ -248,11 +284,14 @@ impl Session {
         for (_, job) in &mut self.rides {
             if !job.answered && job.deadline <= now {
                 job.answered = true;
-                late.push(job.mark);
+                late_reads.push(job.mark);
             }
         }
-        for mark in late {
-            self.refuse(mark, Status::Unavailable, text);
+        for mark in late_reads {
+            self.refuse(mark, Status::Unavailable, LATE_READ);
+        }
+        for mark in late_writes {
+            self.refuse(mark, Status::Unavailable, LATE_WRITE);
         }
     }
 
@@ -268,8 +307,7 @@ impl Session {
         deadline: Monotonic,
     ) {
         if self.port.leadership.is_lost() {
-            let text = self.port.view.no_leader_text();
-            self.refuse(mark, Status::NoLeader, &text);
+            self.refuse_leaderless(mark);
             return;
         }
         let token = self.writes.insert(mark);
@@ -304,7 +342,7 @@ impl Session {
     }
 
     fn serve(&mut self, job: &ReadJob, view: &StateView) {
-        match job.read.serve(view, job.mark, &mut self.output) {
+        match job.read.serve(view, job.mark, &mut self.output.bytes) {
             Ok(status) => self.finished(job.mark, status),
             Err(error) => {
                 tracing::error!(%error, "a read failed in the storage engine");
@@ -318,18 +356,23 @@ impl Session {
     }
 
     fn tell(&mut self, mark: RequestMark, outcome: &WriteOutcome) {
-        let status = answer::write_outcome(&mut self.output, mark, outcome, &self.port);
+        let status = answer::write_outcome(&mut self.output.bytes, mark, outcome, &self.port);
         self.finished(mark, status);
     }
 
     fn answer(&mut self, mark: RequestMark, value: &[u8]) {
-        answer::value(&mut self.output, mark, value);
+        answer::value(&mut self.output.bytes, mark, value);
         self.finished(mark, Status::Ok);
     }
 
     fn refuse(&mut self, mark: RequestMark, status: Status, text: &str) {
-        answer::refusal(&mut self.output, mark, status, text, &self.port);
+        answer::refusal(&mut self.output.bytes, mark, status, text, &self.port);
         self.finished(mark, status);
+    }
+
+    fn refuse_leaderless(&mut self, mark: RequestMark) {
+        let hints = self.port.view.hints();
+        self.refuse(mark, Status::NoLeader, &hints.no_leader_text);
     }
 
     fn finished(&mut self, mark: RequestMark, status: Status) {

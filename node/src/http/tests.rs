@@ -9,10 +9,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::observe::Sources;
+use crate::observe::{OutboxMetrics, Sources};
 use crate::peer::{PeerHealth, RefusalReason};
 
-struct Idle;
+#[derive(Default)]
+struct Idle {
+    outbox: OutboxMetrics,
+}
 
 impl Sources for Idle {
     fn raft(&self) -> RaftStatus {
@@ -40,6 +43,10 @@ impl Sources for Idle {
 
     fn peer_refusals(&self, _: RefusalReason) -> u64 {
         0
+    }
+
+    fn outbox(&self) -> &OutboxMetrics {
+        &self.outbox
     }
 
     fn now(&self) -> Monotonic {
@@ -83,7 +90,7 @@ async fn port() -> Port {
     let address = listener.local_addr().unwrap().to_string();
     let readiness = Arc::new(Switch::default());
     let (stop, stopped) = watch::channel(false);
-    let observer = Observer::over(Arc::new(Idle));
+    let observer = Observer::over(Arc::new(Idle::default()));
     let source: Arc<dyn ReadinessSource> = Arc::clone(&readiness) as Arc<dyn ReadinessSource>;
     let task = tokio::spawn(run(
         listener,

@@ -1,72 +1,63 @@
 //! What a node tells clients about its cluster: who leads, who is missing, how it is itself.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kelp_raft::{ClusterId, Member, NodeId, Raft, RaftStatus, Role};
 
-use crate::client_port::ClusterView;
-use crate::peer::PeerLinks;
+use crate::client_port::{ClusterView, Hints};
+use crate::leadership::Leadership;
+use crate::peer::{PeerHealth, PeerLinks};
 use crate::status_report::{ReportedMember, ReportedRole, StatusReport};
 
-/// A peer that was not heard of for this long is called missing; heartbeats come ten times a second.
+/// A peer that was not heard of for this long is called missing; heartbeats come ten times a
+/// second.
 const MISSING_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct NodeView {
-    pub(super) raft: Raft,
-    pub(super) links: PeerLinks,
-    pub(super) cluster: ClusterId,
-    pub(super) stopping: Arc<AtomicBool>,
+    raft: Raft,
+    links: PeerLinks,
+    leadership: Arc<Leadership>,
+    cluster: ClusterId,
+    stopping: Arc<AtomicBool>,
+    /// What was last told to clients, and as of which look at Raft's status: making it anew for
+    /// each of thousands of refused requests would copy the membership as often.
+    hints: Mutex<Option<(u64, Arc<Hints>)>>,
 }
 
 impl NodeView {
-    fn is_missing(&self, status: &RaftStatus, node: NodeId) -> bool {
-        node != status.node
-            && self
-                .links
-                .health()
-                .into_iter()
-                .find(|peer| peer.node == node)
-                .is_none_or(|peer| {
-                    !peer.connected || peer.last_heard.is_none_or(|age| age > MISSING_AFTER)
-                })
+    pub(super) fn new(
+        raft: Raft,
+        links: PeerLinks,
+        leadership: Arc<Leadership>,
+        cluster: ClusterId,
+        stopping: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            raft,
+            links,
+            leadership,
+            cluster,
+            stopping,
+            hints: Mutex::new(None),
+        }
     }
 }
 
 impl ClusterView for NodeView {
-    fn leader(&self) -> Option<(NodeId, String)> {
-        let mut status = self.raft.status();
-        let leader = status.leader?;
-        let member = status.members.remove(&leader)?;
-        Some((leader, member.client))
-    }
-
-    fn no_leader_text(&self) -> String {
-        let status = self.raft.status();
-        let voters: Vec<(&NodeId, &Member)> = status
-            .members
-            .iter()
-            .filter(|(_, member)| member.voter)
-            .collect();
-        if voters.is_empty() {
-            return "no leader: this node has not joined a cluster yet".to_owned();
+    fn hints(&self) -> Arc<Hints> {
+        let look = self.leadership.look();
+        let mut cached = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
+            Some((as_of, hints)) if *as_of == look => Arc::clone(hints),
+            _ => {
+                let hints = Arc::new(hints(&self.raft.status(), &self.links.health()));
+                *cached = Some((look, Arc::clone(&hints)));
+                hints
+            }
         }
-        let missing: Vec<String> = voters
-            .iter()
-            .filter(|(node, _)| self.is_missing(&status, **node))
-            .map(|(node, member)| format!("{} (node {node}, {})", member.name, member.peer))
-            .collect();
-        if missing.is_empty() {
-            return "no leader: an election is under way; try again".to_owned();
-        }
-        let majority = voters.len() / 2 + 1;
-        format!(
-            "no leader: {} of {} voters do not answer: {}; {majority} are needed, start one of them",
-            missing.len(),
-            voters.len(),
-            missing.join(", "),
-        )
     }
 
     fn status_json(&self) -> Vec<u8> {
@@ -97,6 +88,45 @@ impl ClusterView for NodeView {
     }
 }
 
+fn hints(status: &RaftStatus, peers: &[PeerHealth]) -> Hints {
+    let leader = status.leader.and_then(|leader| {
+        let member = status.members.get(&leader)?;
+        Some((leader, member.client.clone()))
+    });
+    Hints {
+        leader,
+        no_leader_text: no_leader_text(status.node, &status.members, peers),
+    }
+}
+
+fn no_leader_text(own: NodeId, members: &BTreeMap<NodeId, Member>, peers: &[PeerHealth]) -> String {
+    let voters: Vec<_> = members.iter().filter(|(_, member)| member.voter).collect();
+    if voters.is_empty() {
+        return "no leader: this node has not joined a cluster yet".to_owned();
+    }
+    let answers = |node: NodeId| {
+        let health = peers.iter().find(|peer| peer.node == node);
+        node == own
+            || health.is_some_and(|peer| {
+                peer.connected && peer.last_heard.is_some_and(|age| age <= MISSING_AFTER)
+            })
+    };
+    let missing: Vec<String> = voters
+        .iter()
+        .filter(|(node, _)| !answers(**node))
+        .map(|(node, member)| format!("{} (node {node}, {})", member.name, member.peer))
+        .collect();
+    if missing.is_empty() {
+        return "no leader: an election is under way; try again".to_owned();
+    }
+    let majority = voters.len() / 2 + 1;
+    let (missing_count, voter_count, names) = (missing.len(), voters.len(), missing.join(", "));
+    format!(
+        "no leader: {missing_count} of {voter_count} voters do not answer: {names}; \
+         {majority} are needed, start one of them"
+    )
+}
+
 fn reported_role(role: Role) -> ReportedRole {
     match role {
         Role::Leader => ReportedRole::Leader,
@@ -115,5 +145,58 @@ fn reported_member((node, member): (NodeId, Member)) -> ReportedMember {
         client: member.client,
         peer: member.peer,
         http: member.http,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str) -> Member {
+        Member {
+            name: name.to_owned(),
+            peer: format!("{name}:4801"),
+            client: format!("{name}:4800"),
+            http: format!("{name}:4802"),
+            voter: true,
+        }
+    }
+
+    fn health(node: u16, last_heard: Duration) -> PeerHealth {
+        PeerHealth {
+            node: NodeId::new(node),
+            address: None,
+            connected: true,
+            dialled: 1,
+            accepted: 1,
+            last_heard: Some(last_heard),
+            round_trip: None,
+            last_error: None,
+            sent_bytes: 0,
+            received_bytes: 0,
+            dials: 1,
+            dial_failures: 0,
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_voters_that_do_not_answer() {
+        let members = ["a", "b", "c"].map(member);
+        let members = (1..).map(NodeId::new).zip(members).collect();
+        let text = |peers: &[PeerHealth]| no_leader_text(NodeId::new(1), &members, peers);
+        let (fresh, stale) = (Duration::from_millis(100), Duration::from_secs(2));
+        assert_eq!(
+            text(&[health(2, fresh), health(3, fresh)]),
+            "no leader: an election is under way; try again"
+        );
+        assert_eq!(
+            text(&[health(2, stale)]),
+            "no leader: 2 of 3 voters do not answer: b (node 2, b:4801), c (node 3, c:4801); \
+             2 are needed, start one of them"
+        );
+        assert_eq!(
+            no_leader_text(NodeId::new(1), &BTreeMap::new(), &[]),
+            "no leader: this node has not joined a cluster yet"
+        );
     }
 }

@@ -54,11 +54,35 @@ impl ReadinessSource for Readiness {
                     index(self.committed_at_start),
                 ),
             },
-            ReadinessCheck {
-                name: "running",
-                ready: !self.stopping.load(Ordering::Relaxed),
-                detail: "not asked to stop".to_owned(),
-            },
+            running(self.stopping.load(Ordering::Relaxed)),
         ]
+    }
+}
+
+fn running(is_stopping: bool) -> ReadinessCheck {
+    let detail = if is_stopping {
+        "asked to stop: hands over and drains"
+    } else {
+        "not asked to stop"
+    };
+    ReadinessCheck {
+        name: "running",
+        ready: !is_stopping,
+        detail: detail.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopping_node_says_that_it_was_asked_to() {
+        let running = [running(false), running(true)].map(|check| (check.ready, check.detail));
+        assert_eq!(running[0], (true, "not asked to stop".to_owned()));
+        assert_eq!(
+            running[1],
+            (false, "asked to stop: hands over and drains".to_owned())
+        );
     }
 }

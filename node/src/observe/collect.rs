@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kelp_raft::{LogIndex, NodeId, RaftStatus, Role};
@@ -15,7 +15,7 @@ use prometheus::proto::MetricFamily;
 use super::metrics::{self, Family};
 use super::requests::{BUCKETS, EXPONENT_MAX, EXPONENT_MIN, OPERATIONS};
 use super::samples::{Samples, count, flag, number};
-use super::{RequestMetrics, Sources};
+use super::{ConnectionMetrics, DoorReason, RequestMetrics, Sources};
 use crate::peer::{PeerHealth, RefusalReason};
 
 /// The only Raft group there is; its number is a label so that dashboards survive more of them.
@@ -34,6 +34,7 @@ pub(super) struct NodeCollector {
     descriptions: Vec<Desc>,
     sources: Arc<dyn Sources>,
     requests: Arc<RequestMetrics>,
+    connections: Arc<ConnectionMetrics>,
     certificate: Arc<AtomicU64>,
     started: Monotonic,
 }
@@ -42,6 +43,7 @@ impl NodeCollector {
     pub(super) fn new(
         sources: Arc<dyn Sources>,
         requests: Arc<RequestMetrics>,
+        connections: Arc<ConnectionMetrics>,
         certificate: Arc<AtomicU64>,
     ) -> Self {
         let describe = |family: &Family| {
@@ -55,6 +57,7 @@ impl NodeCollector {
             started: sources.now(),
             sources,
             requests,
+            connections,
             certificate,
         }
     }
@@ -91,6 +94,34 @@ impl NodeCollector {
         vec![counts, durations]
     }
 
+    fn connections(&self) -> Vec<Samples> {
+        let connections = &self.connections;
+        let gauge = |gauge: &AtomicUsize| count(gauge.load(Ordering::Relaxed));
+        let mut open = Samples::new(metrics::CLIENT_CONNECTIONS);
+        open.add(&["greeted"], gauge(connections.greeted()));
+        open.add(&["new"], gauge(connections.strangers()));
+        let mut refused = Samples::new(metrics::CLIENT_REFUSED);
+        for reason in DoorReason::ALL {
+            let refusals = connections.refused_count(reason);
+            refused.add(&[reason.label()], number(refusals));
+        }
+        let held = gauge(connections.held_bytes());
+        vec![
+            open,
+            refused,
+            Samples::single(metrics::CLIENT_HELD_BYTES, held),
+        ]
+    }
+
+    fn outbox(&self) -> Vec<Samples> {
+        let outbox = self.sources.outbox();
+        let unanswered = count(outbox.unanswered());
+        vec![
+            Samples::single(metrics::OUTBOX_UNANSWERED, unanswered),
+            Samples::single(metrics::OUTBOX_SENT_AGAIN, number(outbox.sent_again())),
+        ]
+    }
+
     fn refusals(&self) -> Samples {
         let mut samples = Samples::new(metrics::PEER_REFUSALS);
         for reason in RefusalReason::ALL {
@@ -110,6 +141,8 @@ impl Collector for NodeCollector {
         let status = self.sources.raft();
         let mut samples = self.node(&status);
         samples.extend(self.client());
+        samples.extend(self.connections());
+        samples.extend(self.outbox());
         samples.extend(storage(&self.sources.storage()));
         samples.extend(raft(&status));
         samples.extend(peers(&self.sources.peers()));

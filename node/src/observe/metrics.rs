@@ -53,6 +53,17 @@ families! {
         "Requests answered on the client port, by operation and status.";
     CLIENT_REQUEST_DURATION = Histogram "kelp_client_request_duration_seconds" ["op"]
         "Time from reading a request to queuing its answer.";
+    CLIENT_CONNECTIONS = Gauge "kelp_client_connections" ["state"]
+        "Open client connections, by whether they have said hello (greeted) or not (new).";
+    CLIENT_REFUSED = Counter "kelp_client_refused_connections_total" ["reason"]
+        "Client connections that were turned away, by reason.";
+    CLIENT_HELD_BYTES = Gauge "kelp_client_held_bytes" []
+        "Bytes that client connections hold for requests, replies and half-read frames.";
+
+    OUTBOX_UNANSWERED = Gauge "kelp_proposer_unanswered_batches" []
+        "Sub-batches of this node's writes that have been closed and not answered yet.";
+    OUTBOX_SENT_AGAIN = Counter "kelp_proposer_sent_again_batches_total" []
+        "Sub-batches that were handed to a leader again, after a broken link or another leader.";
 
     WAL_WRITTEN_BYTES = Counter "kelp_storage_wal_written_bytes_total" []
         "Bytes written to the write-ahead log.";

@@ -11,6 +11,7 @@ use super::*;
 /// A leader of a group of many members, with a peer for each.
 struct Busy {
     peers: u16,
+    outbox: OutboxMetrics,
 }
 
 impl Sources for Busy {
@@ -78,13 +79,20 @@ impl Sources for Busy {
         reason as u64
     }
 
+    fn outbox(&self) -> &OutboxMetrics {
+        &self.outbox
+    }
+
     fn now(&self) -> Monotonic {
         Monotonic::from_nanos(0)
     }
 }
 
 fn observer(peers: u16) -> Observer {
-    Observer::over(Arc::new(Busy { peers }))
+    let outbox = OutboxMetrics::default();
+    outbox.set_unanswered(5);
+    outbox.count_sent_again(2);
+    Observer::over(Arc::new(Busy { peers, outbox }))
 }
 
 fn assert_line(text: &str, expected: &str) {
@@ -92,6 +100,28 @@ fn assert_line(text: &str, expected: &str) {
     let name = expected.split(['{', ' ']).next().unwrap();
     let similar: Vec<_> = text.lines().filter(|line| line.starts_with(name)).collect();
     assert!(found, "no line {expected:?}; there are {similar:#?}");
+}
+
+#[test]
+fn connections_and_writes_under_way_are_shown() {
+    let observer = observer(2);
+    let connections = observer.connections();
+    connections.greeted().store(3, Ordering::Relaxed);
+    connections.strangers().store(1, Ordering::Relaxed);
+    connections.held_bytes().store(4_096, Ordering::Relaxed);
+    connections.refused(DoorReason::Full);
+    let text = observer.render();
+    for line in [
+        "kelp_client_connections{state=\"greeted\"} 3",
+        "kelp_client_connections{state=\"new\"} 1",
+        "kelp_client_held_bytes 4096",
+        "kelp_client_refused_connections_total{reason=\"full\"} 1",
+        "kelp_client_refused_connections_total{reason=\"crowded\"} 0",
+        "kelp_proposer_unanswered_batches 5",
+        "kelp_proposer_sent_again_batches_total 2",
+    ] {
+        assert_line(&text, line);
+    }
 }
 
 #[test]
@@ -186,7 +216,8 @@ fn state_of_the_parts_is_read_at_the_scrape() {
 }
 
 /// Has nothing but a given Raft status.
-struct Fixed(RaftStatus);
+struct Fixed(RaftStatus, OutboxMetrics);
+
 impl Sources for Fixed {
     fn raft(&self) -> RaftStatus {
         self.0.clone()
@@ -200,6 +231,9 @@ impl Sources for Fixed {
     fn peer_refusals(&self, _: RefusalReason) -> u64 {
         0
     }
+    fn outbox(&self) -> &OutboxMetrics {
+        &self.1
+    }
     fn now(&self) -> Monotonic {
         Monotonic::default()
     }
@@ -207,10 +241,14 @@ impl Sources for Fixed {
 
 #[test]
 fn entry_zero_is_an_entry() {
-    let mut status = Busy { peers: 1 }.raft();
+    let mut status = Busy {
+        peers: 1,
+        outbox: OutboxMetrics::default(),
+    }
+    .raft();
     status.replication = BTreeMap::from([(NodeId::new(2), None)]);
     status.last_log = Some(LogIndex::new(0));
-    let text = Observer::over(Arc::new(Fixed(status))).render();
+    let text = Observer::over(Arc::new(Fixed(status, OutboxMetrics::default()))).render();
     assert_line(
         &text,
         "kelp_raft_replication_lag_entries{group=\"0\",peer=\"2\"} 1",
@@ -220,11 +258,12 @@ fn entry_zero_is_an_entry() {
 
 #[test]
 fn names_follow_the_rules() {
-    let parts = ["client", "storage", "raft", "peer", "node"];
+    let parts = ["client", "proposer", "storage", "raft", "peer", "node"];
     let units = [
         "seconds", "bytes", "entries", "index", "total", "id", "info", "ratio",
     ];
     let countable = [
+        "batches",
         "files",
         "members",
         "connections",

@@ -18,6 +18,7 @@ use tokio::signal::unix::{self, SignalKind};
 use crate::certs::Identity;
 use crate::cli::failure::{Exit, Failure};
 use crate::config::{MemberSettings, NodeSettings};
+use crate::descriptors;
 use crate::node::{Node, NodeLimits, NodeOptions, StartError};
 use crate::observe::logs;
 use crate::tls::{ClientAuth, PortTls, TlsMaterial};
@@ -241,7 +242,10 @@ fn node_options(settings: &NodeSettings, clock: Arc<dyn Clock>) -> Result<NodeOp
         },
         client_tls: port(settings.client, CLIENT_ALPN)?,
         http_tls: port(settings.http, HTTP_ALPN)?,
-        limits: NodeLimits::default(),
+        limits: NodeLimits {
+            connection_count_max: descriptors::prepare(NodeLimits::default().connection_count_max),
+            ..NodeLimits::default()
+        },
         material,
     })
 }

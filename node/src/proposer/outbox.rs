@@ -112,6 +112,8 @@ impl ConnectionOrder {
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     pub(crate) sub_batch: SubBatch,
+    /// Whether it was handed over before, and nobody has answered for it.
+    pub(crate) is_repeated: bool,
     generation: u64,
 }
 
@@ -227,6 +229,7 @@ impl<W, R> Outbox<W, R> {
             self.sent = self.closed.len();
             return None;
         };
+        let is_repeated = closed.uncertain_count > 0;
         closed.uncertain_count += 1;
         let sub_batch = closed.sub_batch.clone();
         self.sent = self
@@ -234,6 +237,7 @@ impl<W, R> Outbox<W, R> {
             .map_or(self.closed.len(), |at| at + 1);
         Some(Attempt {
             sub_batch,
+            is_repeated,
             generation: self.generation,
         })
     }
@@ -421,6 +425,11 @@ impl<W, R> Outbox<W, R> {
         }
         self.position(batch)
             .is_some_and(|at| at >= self.unsent_from())
+    }
+
+    /// Sub-batches that were closed and wait for their answer.
+    pub(crate) fn unanswered_count(&self) -> usize {
+        self.closed.len()
     }
 
     fn drop_answered(&mut self) {

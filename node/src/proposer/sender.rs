@@ -79,7 +79,7 @@ impl Sender {
             return;
         };
         loop {
-            let Some(attempt) = self.parts.proposer.lock().next_to_send() else {
+            let Some(attempt) = self.parts.proposer.next_to_send() else {
                 return;
             };
             let hand_over = self.hand_over(route, attempt);

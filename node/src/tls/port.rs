@@ -69,17 +69,36 @@ impl PortTls {
     ///
     /// Cancel safe in the sense that dropping it closes the connection. The caller bounds the time.
     pub async fn accept(&self, stream: BoxStream) -> io::Result<PortStream> {
+        match self.meet(stream).await? {
+            Accepted::Ready(stream) => Ok(stream),
+            Accepted::NotTls(_) => Err(refused("this port speaks tls only")),
+        }
+    }
+
+    /// Like [`PortTls::accept`], but a connection in plaintext that the port does not serve comes
+    /// back, so that it can be told so.
+    pub async fn meet(&self, stream: BoxStream) -> io::Result<Accepted> {
         let (first, stream) = sniff(stream).await?;
         match (first, &self.acceptor) {
             (FirstByte::Tls, Some(acceptor)) => {
                 let stream = acceptor.accept(stream).await?;
-                Ok(PortStream::Tls(Box::new(stream)))
+                Ok(Accepted::Ready(PortStream::Tls(Box::new(stream))))
             }
-            (FirstByte::Plaintext, _) if self.plaintext => Ok(PortStream::Plain(stream)),
+            (FirstByte::Plaintext, _) if self.plaintext => {
+                Ok(Accepted::Ready(PortStream::Plain(stream)))
+            }
             (FirstByte::Tls, None) => Err(refused("tls is not configured on this port")),
-            (FirstByte::Plaintext, _) => Err(refused("this port speaks tls only")),
+            (FirstByte::Plaintext, _) => Ok(Accepted::NotTls(stream)),
         }
     }
+}
+
+/// What became of a new connection.
+pub enum Accepted {
+    /// It can be served.
+    Ready(PortStream),
+    /// It is in plaintext, and the port speaks TLS only. Nothing of it was read yet.
+    NotTls(Sniffed<BoxStream>),
 }
 
 /// An accepted connection of a client or HTTP port.

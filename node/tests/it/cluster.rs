@@ -9,7 +9,7 @@ use kelp_client::{Client, ClientError, RequestOptions};
 use kelp_node::certs::{Authority, NodeRequest};
 use kelp_node::node::{Node, NodeLimits, NodeOptions};
 use kelp_node::status_report::StatusReport;
-use kelp_node::tls::{PortTls, TlsMaterial, default_provider};
+use kelp_node::tls::{ClientAuth, PortTls, TlsMaterial, default_provider};
 use kelp_raft::{ClusterId, Member, NodeId, Timing};
 use kelp_seams::{OsRng, SystemClock, ThreadExecutor};
 use kelp_storage::{RealFs, Seams};
@@ -36,6 +36,15 @@ pub(crate) struct TestCluster {
     directory: TempDir,
     authority: Authority,
     members: BTreeMap<NodeId, Member>,
+    options: ClusterOptions,
+}
+
+/// What a test wants other than usual.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClusterOptions {
+    pub(crate) limits: NodeLimits,
+    /// The client ports speak nothing but TLS.
+    pub(crate) tls_only: bool,
 }
 
 #[expect(
@@ -78,6 +87,13 @@ fn seams() -> Seams {
 impl TestCluster {
     /// Starts `count` nodes and waits until one leads and all know it.
     pub(crate) fn start(count: u16) -> Self {
+        let cluster = Self::start_with(count, ClusterOptions::default());
+        cluster.wait_for_leader();
+        cluster
+    }
+
+    /// Starts `count` nodes and waits until their ports are open.
+    pub(crate) fn start_with(count: u16, options: ClusterOptions) -> Self {
         let clock = SystemClock::new();
         let authority =
             Authority::generate(ClusterId::new([7; 16]), &clock, &rng()).expect("keys can be made");
@@ -88,6 +104,7 @@ impl TestCluster {
             directory,
             authority,
             members,
+            options,
         };
         for (id, member) in cluster.members.clone() {
             cluster.nodes.push(TestNode {
@@ -99,7 +116,6 @@ impl TestCluster {
             });
             cluster.start_node(cluster.nodes.len() - 1);
         }
-        cluster.wait_for_leader();
         cluster
     }
 
@@ -113,6 +129,11 @@ impl TestCluster {
             .expect("certificate");
         let material = TlsMaterial::from_bundle(&bundle, default_provider(), Arc::new(clock))
             .expect("usable bundle");
+        let client_tls = if self.options.tls_only {
+            PortTls::new(&material, ClientAuth::Required, &[], false).expect("usable bundle")
+        } else {
+            PortTls::plaintext()
+        };
         let address = |text: &str| text.parse().expect("members have socket addresses here");
         let options = NodeOptions {
             node: test_node.id,
@@ -124,9 +145,9 @@ impl TestCluster {
             members: self.members.clone(),
             timing: Timing::default(),
             material,
-            client_tls: PortTls::plaintext(),
+            client_tls,
             http_tls: PortTls::plaintext(),
-            limits: NodeLimits::default(),
+            limits: self.options.limits,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -1,49 +1,16 @@
 //! Malformed frames: one error that names the fault, then the end; the node lives.
 
 use bytes::BytesMut;
-use kelp_wire::{
-    DecodeResponse, FrameLimits, Hello, Request, RequestId, Status, decode_response, encode_request,
-};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use kelp_wire::{Hello, Request, Status};
 
 use crate::cluster::TestCluster;
-
-fn hello() -> BytesMut {
-    let mut out = BytesMut::new();
-    encode_request(
-        &mut out,
-        RequestId::new(1),
-        &Request::Hello(Hello::default()),
-    )
-    .expect("valid");
-    out
-}
+use crate::raw::{RawConnection, RawReply, get, hello, request};
 
 /// Sends the bytes and returns all replies until the node closes.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a raw socket, to send what a client library would not"
-)]
-async fn until_close(address: &str, bytes: &[u8]) -> Vec<(Status, String)> {
-    let mut stream = TcpStream::connect(address).await.expect("the port is open");
-    stream.write_all(bytes).await.expect("the node reads");
-    let mut input = BytesMut::new();
-    while stream.read_buf(&mut input).await.expect("an orderly close") > 0 {}
-    let mut replies = Vec::new();
-    while !input.is_empty() {
-        match decode_response(&input, &FrameLimits::FULL).expect("the node sends sound frames") {
-            DecodeResponse::Incomplete { .. } => panic!("half a frame at the end"),
-            DecodeResponse::Frame { consumed, response } => {
-                replies.push((
-                    response.status,
-                    String::from_utf8_lossy(response.value).into_owned(),
-                ));
-                let _ = input.split_to(consumed);
-            }
-        }
-    }
-    replies
+async fn until_close(address: &str, bytes: &[u8]) -> Vec<RawReply> {
+    let mut connection = RawConnection::open(address).await;
+    connection.send(bytes).await;
+    connection.rest().await
 }
 
 fn frame(opcode: u8, flags: u16, key: &[u8], value_length: u32) -> BytesMut {
@@ -63,27 +30,15 @@ fn each_malformed_stream_gets_one_error_and_is_closed_and_the_node_lives() {
     let cluster = TestCluster::start(1);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let address = cluster.nodes[0].member.client.clone();
-    let mut wrong_version = BytesMut::new();
     let newer = Hello {
         version_min: 2,
         version_max: 9,
         ..Hello::default()
     };
-    encode_request(
-        &mut wrong_version,
-        RequestId::new(1),
-        &Request::Hello(newer),
-    )
-    .expect("valid");
+    let wrong_version = request(1, &Request::Hello(newer));
     let mut bad_magic = hello();
     bad_magic.extend_from_slice(b"GET / HTTP/1.1\r\n\r\n");
-    let mut no_hello = BytesMut::new();
-    encode_request(
-        &mut no_hello,
-        RequestId::new(1),
-        &Request::Echo { value: b"hi" },
-    )
-    .expect("valid");
+    let no_hello = request(1, &Request::Echo { value: b"hi" });
     let cases: [(&str, BytesMut, Status, &str); 6] = [
         ("bad magic", bad_magic, Status::BadRequest, "magic"),
         (
@@ -92,7 +47,7 @@ fn each_malformed_stream_gets_one_error_and_is_closed_and_the_node_lives() {
             Status::Unsupported,
             "version",
         ),
-        ("no hello", no_hello, Status::BadRequest, "hello"),
+        ("no hello", no_hello, Status::Refused, "hello"),
         (
             "unknown flags",
             frame(0x03, 0x8000, b"k", 0),
@@ -116,11 +71,11 @@ fn each_malformed_stream_gets_one_error_and_is_closed_and_the_node_lives() {
         let replies = runtime.block_on(until_close(&address, &bytes));
         let errors: Vec<_> = replies
             .iter()
-            .filter(|(status, _)| *status != Status::Ok)
+            .filter(|reply| reply.status != Status::Ok)
             .collect();
         assert_eq!(errors.len(), 1, "{name}: {replies:?}");
-        assert_eq!(errors[0].0, status, "{name}: {replies:?}");
-        assert!(errors[0].1.contains(word), "{name}: {replies:?}");
+        assert_eq!(errors[0].status, status, "{name}: {replies:?}");
+        assert!(errors[0].text().contains(word), "{name}: {replies:?}");
     }
     runtime.block_on(async {
         cluster
@@ -141,7 +96,7 @@ fn a_bad_request_in_a_sound_frame_leaves_the_connection_open() {
     bytes.extend_from_slice(b"the end");
     let replies = runtime.block_on(until_close(&cluster.nodes[0].member.client, &bytes));
     let statuses: std::collections::BTreeSet<u8> =
-        replies.iter().map(|(status, _)| status.to_byte()).collect();
+        replies.iter().map(|reply| reply.status.to_byte()).collect();
     let expected = [
         Status::Ok,
         Status::NotFound,
@@ -150,4 +105,41 @@ fn a_bad_request_in_a_sound_frame_leaves_the_connection_open() {
     ]
     .map(Status::to_byte);
     assert_eq!(statuses, expected.into_iter().collect(), "{replies:?}");
+}
+
+#[test]
+fn requests_before_a_half_close_are_answered() {
+    let cluster = TestCluster::start(1);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let put = Request::Put {
+        database: 0,
+        key: b"k",
+        value: b"v",
+        options: kelp_wire::WriteOptions::default(),
+    };
+    let mut bytes = hello();
+    bytes.extend_from_slice(&request(2, &put));
+    bytes.extend_from_slice(&get(3, b"k"));
+    let whole = bytes.clone();
+    bytes.extend_from_slice(&get(4, b"k")[..9]);
+    let cases = [(whole, vec![]), (bytes, vec![Status::BadRequest])];
+    for (bytes, errors_expected) in cases {
+        let replies = runtime.block_on(async {
+            let mut connection = RawConnection::open(&cluster.nodes[0].member.client).await;
+            connection.send(&bytes).await;
+            connection.end_sending().await;
+            connection.rest().await
+        });
+        let (answers, errors): (Vec<_>, Vec<_>) =
+            replies.into_iter().partition(|reply| reply.id != 0);
+        let mut answered: Vec<_> = answers.iter().map(|reply| reply.id).collect();
+        answered.sort_unstable();
+        assert_eq!(answered, [1, 2, 3], "{answers:?}");
+        assert!(answers.iter().all(|reply| reply.status == Status::Ok));
+        let statuses: Vec<_> = errors.iter().map(|error| error.status).collect();
+        assert_eq!(statuses, errors_expected);
+        for error in errors {
+            assert!(error.text().contains("ended inside a frame"), "{error:?}");
+        }
+    }
 }

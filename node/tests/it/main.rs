@@ -1,8 +1,10 @@
 //! Whole nodes in one process, on loopback sockets, with links that can be held and broken.
 
 mod cluster;
+mod door;
 mod frames;
 mod links;
 mod order;
+mod raw;
 mod resend;
 mod serving;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use kelp_raft::{Operation, OperationRef};
 use kelp_wire::{
-    Consistency, Hello, ReadOptions, Request, RequestError, RequestId, ResponseFields, Status,
-    WriteOptions, encode_error,
+    Consistency, Hello, Opcode, ReadOptions, Request, RequestError, RequestId, ResponseFields,
+    Status, WriteOptions, encode_error,
 };
 
 use super::{Flow, Held, ReadJob, RequestMark, Session, Write};
@@ -28,24 +28,17 @@ impl Session {
         bytes: usize,
         request: Result<Request<'_>, RequestError>,
     ) -> Flow {
+        let is_early = !self.is_greeted() && opcode != Opcode::Hello.to_byte();
         let request = match request {
-            Ok(request) => request,
-            Err(error) => {
-                let text = error.to_string();
-                self.port.metrics.refused(error.status());
-                encode_error(
-                    &mut self.output,
-                    id,
-                    opcode,
-                    error.status(),
-                    &ResponseFields::default(),
-                    &text,
-                );
-                return if self.greeted {
-                    Flow::Continue
-                } else {
-                    Flow::Close
-                };
+            Ok(request) if !is_early => request,
+            Err(error) if !is_early => {
+                self.fault(id, opcode, error.status(), &error.to_string());
+                return self.flow_after_fault();
+            }
+            _ => {
+                let text = "the first frame must be hello (opcode 0x08)";
+                self.fault(id, opcode, Status::Refused, text);
+                return Flow::Close;
             }
         };
         let started = self.port.clock.monotonic();
@@ -59,21 +52,33 @@ impl Session {
         if let Request::Hello(hello) = request {
             return self.hello(mark, &hello);
         }
-        if !self.greeted {
-            self.refuse(
-                mark,
-                Status::BadRequest,
-                "the first frame must be hello (opcode 0x08)",
-            );
-            return Flow::Close;
-        }
         self.dispatch(mark, request);
         Flow::Continue
     }
 
+    /// Answers a frame that is no request.
+    fn fault(&mut self, id: RequestId, opcode: u8, status: Status, text: &str) {
+        self.port.metrics.refused(status);
+        let fields = ResponseFields::default();
+        encode_error(&mut self.output.bytes, id, opcode, status, &fields, text);
+    }
+
+    /// A stranger whose hello is malformed has no business here.
+    fn flow_after_fault(&self) -> Flow {
+        if self.is_greeted() {
+            Flow::Continue
+        } else {
+            Flow::Close
+        }
+    }
+
     fn dispatch(&mut self, mark: RequestMark, request: Request<'_>) {
         match request {
-            Request::Echo { value } => self.answer(mark, value),
+            Request::Echo { value } => {
+                if value.is_empty() || self.admits(mark) {
+                    self.answer(mark, value);
+                }
+            }
             Request::Put {
                 database,
                 key,
@@ -139,9 +144,27 @@ impl Session {
             );
             return Flow::Close;
         }
-        self.greeted = true;
+        if self.seat.is_none() {
+            self.seat = self.port.seats.seat();
+        }
+        if self.seat.is_none() {
+            let count_max = self.port.seats.client_count_max();
+            let text = format!("this node has {count_max} clients, its most; try another node");
+            self.refuse(mark, Status::Overloaded, &text);
+            return Flow::Close;
+        }
         self.answer(mark, &reply.encode());
         Flow::Continue
+    }
+
+    /// False when the node holds too much already; the request is refused then.
+    fn admits(&mut self, mark: RequestMark) -> bool {
+        let has_room = self.has_room();
+        if !has_room {
+            let text = "this node holds too many bytes of requests and replies; try again";
+            self.refuse(mark, Status::Overloaded, text);
+        }
+        has_room
     }
 
     fn write(
@@ -152,19 +175,10 @@ impl Session {
         options: &WriteOptions,
     ) {
         if options.session.is_some() {
-            self.refuse(
-                mark,
-                Status::Unsupported,
-                "client sessions are not supported yet",
-            );
-            return;
+            let text = "client sessions are not supported yet";
+            return self.refuse(mark, Status::Unsupported, text);
         }
-        if self.port.is_over_budget() {
-            self.refuse(
-                mark,
-                Status::Overloaded,
-                "this node holds too many bytes of requests",
-            );
+        if !self.admits(mark) {
             return;
         }
         let deadline = mark.started + deadline_of(options.deadline);
@@ -183,19 +197,10 @@ impl Session {
 
     fn read(&mut self, mark: RequestMark, read: Read, options: ReadOptions) {
         if options.consistency != Consistency::Linearizable {
-            self.refuse(
-                mark,
-                Status::Unsupported,
-                "stale reads are not supported yet",
-            );
-            return;
+            let text = "stale reads are not supported yet";
+            return self.refuse(mark, Status::Unsupported, text);
         }
-        if self.port.is_over_budget() {
-            self.refuse(
-                mark,
-                Status::Overloaded,
-                "this node holds too many bytes of requests",
-            );
+        if !self.admits(mark) {
             return;
         }
         let deadline = mark.started + deadline_of(options.deadline);
