@@ -20,7 +20,8 @@ pub use real::RealFs;
 ///
 /// Invariants that users rely on: data is durable after `sync_data` or `sync_all` of its file, a
 /// created, renamed or removed name after `sync_dir` of its directory, and nothing before. After a
-/// failed sync the file must not be trusted or synced again.
+/// failed sync another sync proves nothing: what was written since the last good one must be written
+/// again first, by a later open.
 pub trait Vfs: Send + Sync + 'static {
     /// Makes a directory and what is missing above it; an existing one is fine.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;

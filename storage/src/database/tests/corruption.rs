@@ -164,6 +164,29 @@ fn the_seal_of_a_repair_turns_a_flipped_bit_into_corruption() {
 }
 
 #[test]
+fn a_log_that_reads_differently_when_it_is_written_again_is_not_opened() {
+    let (disk, _, _stage, _database) = opened();
+    let newest = newest_wal(&disk);
+    let bytes = content(&disk, &newest);
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    let evicted = copy(&disk);
+    let path = newest.clone();
+    // The first sync of an open comes when everything was read once.
+    evicted.on_sync(Arc::new(move |ordinal, disk: &MemFs| {
+        if ordinal == 0 {
+            disk.corrupt(&path, |bytes| bytes[end] ^= 1).unwrap();
+        }
+    }));
+    let stage = Stage::new(Arc::new(evicted));
+    match state(&stage).unwrap_err() {
+        OpenError::Io { path, .. } => assert_eq!(path, newest),
+        other => panic!("expected an error of the disk, got {other:?}"),
+    }
+    // The next open takes what is there for a torn tail.
+    state(&stage).unwrap();
+}
+
+#[test]
 fn half_a_frame_behind_the_log_is_cut_and_nothing_else() {
     let (closed_disk, expected) = closed();
     let (open_disk, _, _stage, _database) = opened();
