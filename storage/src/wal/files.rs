@@ -157,12 +157,16 @@ impl WalFiles {
         lock(&self.open).len()
     }
 
-    /// Asks the keeper for a file.
-    pub(crate) fn want(&self, number: FileNumber) {
+    /// Asks the keeper for a file; false when it was asked before.
+    pub(crate) fn want(&self, number: FileNumber) -> bool {
         let mut next = lock(&self.next);
-        if next.busy != Some(number) && !matches!(&next.ready, Some((had, _)) if *had == number) {
+        let asked = next.wanted == Some(number)
+            || next.busy == Some(number)
+            || matches!(&next.ready, Some((had, _)) if *had == number);
+        if !asked {
             next.wanted = Some(number);
         }
+        !asked
     }
 
     /// What the keeper made of the file `number`.

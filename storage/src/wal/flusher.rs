@@ -203,10 +203,9 @@ impl Writer {
         if group.sync {
             let retired = self.wal.files.retire(group.live_from);
             let current = self.current.as_ref().map(|(number, _)| *number);
-            if current.is_some_and(|number| group.next_file > number) {
-                self.wal.files.want(group.next_file);
-                self.wal.notify_keeper();
-            } else if retired {
+            let wanted = current.is_some_and(|number| group.next_file > number)
+                && self.wal.files.want(group.next_file);
+            if wanted || retired {
                 self.wal.notify_keeper();
             }
         }
