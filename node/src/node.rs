@@ -8,6 +8,8 @@
 //! clients, answers to what is in flight through the new leader, Raft, peers, storage. Each step has
 //! a share of the grace period; what is not done by then is left to crash safety.
 
+mod addresses;
+mod bootstrap;
 mod cluster_view;
 mod error;
 mod peer_service;
@@ -22,8 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use kelp_client::{Listener, Transport};
-use kelp_raft::{ClusterId, GroupId, Member, NodeId, Raft, RaftOptions, RaftParts, Timing};
-use kelp_seams::Executor;
+use kelp_raft::{
+    ClusterId, GroupId, Member, NodeId, Raft, RaftOptions, RaftParts, StateReader, Timing,
+};
+use kelp_seams::{Clock, Executor};
 use kelp_storage::{Database, DatabaseOptions, Seams};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -32,11 +36,11 @@ use crate::client_port::{self, Budget, ClusterView, PortContext, Seats};
 use crate::descriptors::STRANGER_COUNT_MAX;
 use crate::leadership::Leadership;
 use crate::observe::Observer;
-use crate::peer::{PeerLimits, PeerLinks, PeerOptions, PeerServer};
-use crate::proposer::Proposer;
+use crate::peer::{PeerLimits, PeerLinks, PeerOptions, PeerServer, emptied_text};
 use crate::proposer::outbox::OutboxLimits;
 use crate::proposer::packer::Packer;
 use crate::proposer::sender::{self, SenderParts};
+use crate::proposer::{Proposer, announce};
 use crate::tls::{PeerTls, PortTls, TlsMaterial};
 
 use cluster_view::NodeView;
@@ -123,7 +127,8 @@ pub struct Node {
     stop_http: watch::Sender<bool>,
     client_port: JoinHandle<()>,
     http_port: JoinHandle<()>,
-    sender: JoinHandle<()>,
+    /// The sender, and the announcement until it is through.
+    writers: [JoinHandle<()>; 2],
 }
 
 /// What runs before clients are let in.
@@ -157,7 +162,7 @@ impl Core {
             peer: address(peer.as_ref())?,
             http: address(http.as_ref())?,
         };
-        let links = open_links(options, &database, peer_tls, transport, seams);
+        let links = open_links(options, &database, peer_tls, transport, seams)?;
         let limits = OutboxLimits::default();
         let proposer = Arc::new(Proposer::new(options.node, database.boot(), limits));
         let raft_options = RaftOptions {
@@ -173,17 +178,16 @@ impl Core {
             observer: Arc::clone(&proposer) as Arc<dyn kelp_raft::ApplyObserver>,
         };
         let raft = Raft::start(raft_options, parts).await?;
-        // The list of the command line may name newer addresses than the log, and may be left out.
-        for (node, member) in raft.status().members {
-            if !options.members.contains_key(&node) {
-                links.set_peer_address(node, member.peer);
-            }
-        }
         let vitals = Vitals::new();
+        let named = options.members.keys().copied().collect();
+        vitals.spawn(
+            "addresses",
+            addresses::follow(raft.clone(), links.clone(), named),
+        );
         let (packer, packing) = Packer::new(raft.clone(), database.clone());
         vitals.spawn("packer", packing);
         let clock = Arc::clone(&seams.clock);
-        let service = PeerService::new(raft.handler(), packer.clone(), clock, GROUP);
+        let service = PeerService::new(raft.clone(), packer.clone(), clock, GROUP);
         let peers = PeerServer::start(peer, &links, Arc::new(service))
             .map_err(StartError::listen(Port::Peer, options.peer))?;
         Ok(Self {
@@ -198,6 +202,104 @@ impl Core {
             client,
             http,
         })
+    }
+
+    /// Sets the way of writes in motion, and lets the cluster know this node's directory.
+    fn start_writes(
+        &self,
+        node: NodeId,
+        leadership: &Arc<Leadership>,
+        clock: &Arc<dyn Clock>,
+    ) -> [JoinHandle<()>; 2] {
+        let announcement = announce::run(
+            Arc::clone(&self.proposer),
+            self.raft.state(),
+            Arc::clone(clock),
+            node,
+            self.database.id(),
+        );
+        let announcement = self.vitals.spawn("announcement", announcement);
+        let parts = SenderParts {
+            proposer: Arc::clone(&self.proposer),
+            group: GROUP,
+            bus: Arc::new(self.links.clone()),
+            packer: self.packer.clone(),
+            leadership: Arc::clone(leadership),
+            clock: Arc::clone(clock),
+        };
+        [
+            self.vitals.spawn("sender", sender::run(parts)),
+            announcement,
+        ]
+    }
+
+    /// Lets clients in.
+    fn open_ports(
+        self,
+        options: NodeOptions,
+        seams: Seams,
+        leadership: Arc<Leadership>,
+        writers: [JoinHandle<()>; 2],
+    ) -> Node {
+        let (clock, outbox) = (seams.clock, self.proposer.metrics());
+        let stopping = Arc::new(AtomicBool::new(false));
+        let observer = Observer::new(
+            &self.raft,
+            &self.database,
+            &self.links,
+            outbox,
+            Arc::clone(&clock),
+        );
+        observer.set_certificate_expiry(options.material.not_after());
+        let view = NodeView::new(
+            self.raft.clone(),
+            self.links.clone(),
+            Arc::clone(&leadership),
+            options.cluster,
+            Arc::clone(&stopping),
+        );
+        let connections = observer.connections();
+        let limits = options.limits;
+        let port = PortContext {
+            node: options.node,
+            cluster: options.cluster,
+            proposer: Arc::clone(&self.proposer),
+            raft: self.raft.clone(),
+            leadership: Arc::clone(&leadership),
+            view: Arc::new(view) as Arc<dyn ClusterView>,
+            clock,
+            metrics: observer.requests(),
+            seats: Seats::new(
+                limits.connection_count_max,
+                STRANGER_COUNT_MAX,
+                Arc::clone(&connections),
+            ),
+            budget: Budget::new(limits.held_bytes_max, connections),
+        };
+        let readiness = Readiness::new(self.raft.clone(), leadership, Arc::clone(&stopping));
+        let readiness = Arc::new(readiness);
+        let (stop_ports, stop) = watch::channel(false);
+        let client = client_port::run(self.client, options.client_tls, Arc::new(port), stop);
+        let (stop_http, stop) = watch::channel(false);
+        let http = crate::http::run(self.http, options.http_tls, observer, readiness, stop);
+        let client_port = self.vitals.spawn("client port", client);
+        let http_port = self.vitals.spawn("http port", http);
+        Node {
+            addresses: self.addresses,
+            database: self.database,
+            raft: self.raft,
+            links: self.links,
+            peers: self.peers,
+            proposer: self.proposer,
+            vitals: self.vitals,
+            executor: seams.executor,
+            stopping,
+            stop_ports,
+            stop_http,
+            client_port,
+            http_port,
+            writers,
+        }
     }
 }
 
@@ -214,89 +316,12 @@ impl Node {
         transport: Arc<dyn Transport>,
     ) -> Result<Self, StartError> {
         let core = Core::start(&options, &seams, transport).await?;
-        bootstrap(&options, &core.raft).await?;
-        let addresses = core.addresses;
-        let Core {
-            database,
-            links,
-            raft,
-            proposer,
-            packer,
-            ..
-        } = &core;
-        let clock = &seams.clock;
-        let leadership = Arc::new(Leadership::new(
-            raft.clone(),
-            Arc::clone(clock),
-            options.timing,
-        ));
-        let sender = core.vitals.spawn(
-            "sender",
-            sender::run(SenderParts {
-                proposer: Arc::clone(proposer),
-                group: GROUP,
-                bus: Arc::new(links.clone()),
-                packer: packer.clone(),
-                leadership: Arc::clone(&leadership),
-                clock: Arc::clone(clock),
-            }),
-        );
-        let stopping = Arc::new(AtomicBool::new(false));
-        let outbox = proposer.metrics();
-        let observer = Observer::new(raft, database, links, outbox, Arc::clone(clock));
-        observer.set_certificate_expiry(options.material.not_after());
-        let view = NodeView::new(
-            raft.clone(),
-            links.clone(),
-            Arc::clone(&leadership),
-            options.cluster,
-            Arc::clone(&stopping),
-        );
-        let port = PortContext {
-            node: options.node,
-            cluster: options.cluster,
-            proposer: Arc::clone(proposer),
-            raft: raft.clone(),
-            leadership: Arc::clone(&leadership),
-            view: Arc::new(view) as Arc<dyn ClusterView>,
-            clock: Arc::clone(clock),
-            metrics: observer.requests(),
-            seats: Seats::new(
-                options.limits.connection_count_max,
-                STRANGER_COUNT_MAX,
-                observer.connections(),
-            ),
-            budget: Budget::new(options.limits.held_bytes_max, observer.connections()),
-        };
-        let readiness = Readiness::new(raft.clone(), leadership, Arc::clone(&stopping));
-        let (stop_ports, stop) = watch::channel(false);
-        let client = client_port::run(core.client, options.client_tls, Arc::new(port), stop);
-        let (stop_http, stop) = watch::channel(false);
-        let http = crate::http::run(
-            core.http,
-            options.http_tls,
-            observer,
-            Arc::new(readiness),
-            stop,
-        );
-        let client_port = core.vitals.spawn("client port", client);
-        let http_port = core.vitals.spawn("http port", http);
-        Ok(Self {
-            addresses,
-            database: core.database,
-            raft: core.raft,
-            links: core.links,
-            peers: core.peers,
-            proposer: core.proposer,
-            vitals: core.vitals,
-            executor: seams.executor,
-            stopping,
-            stop_ports,
-            stop_http,
-            client_port,
-            http_port,
-            sender,
-        })
+        bootstrap::run(&options, &core.raft, &core.links).await?;
+        let clock = Arc::clone(&seams.clock);
+        let leadership = Leadership::new(core.raft.clone(), Arc::clone(&clock), options.timing);
+        let leadership = Arc::new(leadership);
+        let writers = core.start_writes(options.node, &leadership, &clock);
+        Ok(core.open_ports(options, seams, leadership, writers))
     }
 
     /// Where the node listens.
@@ -308,7 +333,8 @@ impl Node {
     pub async fn failed(&self) -> String {
         tokio::select! {
             reason = self.raft.stopped() => reason.to_string(),
-            reason = self.proposer.failed() => reason.to_owned(),
+            reason = self.proposer.failed() => reason,
+            () = self.links.disowned() => emptied_text(self.links.node()),
             task = self.vitals.panicked() => format!("the {task} panicked, which is a bug"),
         }
     }
@@ -341,10 +367,11 @@ fn open_links(
     tls: PeerTls,
     transport: Arc<dyn Transport>,
     seams: &Seams,
-) -> PeerLinks {
+) -> Result<PeerLinks, StartError> {
     let peer_options = PeerOptions {
         node: options.node,
         boot: database.boot(),
+        directory: database.id(),
         limits: PeerLimits::default(),
     };
     let links = PeerLinks::start(
@@ -353,25 +380,10 @@ fn open_links(
         tls,
         Arc::clone(&seams.clock),
         Arc::clone(&seams.rng),
+        Arc::new(StateReader::open(database, GROUP)?),
     );
     for (node, member) in &options.members {
         links.set_peer_address(*node, member.peer.clone());
     }
-    links
-}
-
-/// The member with the lowest id makes the first membership, once: with a log this changes nothing.
-async fn bootstrap(options: &NodeOptions, raft: &Raft) -> Result<(), StartError> {
-    let lowest = options.members.keys().next();
-    if lowest != Some(&options.node) || raft.status().last_log.is_some() {
-        return Ok(());
-    }
-    match raft.initialize(options.members.clone()).await {
-        Ok(()) => {
-            tracing::info!(members = options.members.len(), cluster = %options.cluster, "cluster initialized");
-            Ok(())
-        }
-        Err(kelp_raft::RaftError::AlreadyInitialized) => Ok(()),
-        Err(error) => Err(StartError::Bootstrap(error)),
-    }
+    Ok(links)
 }

@@ -14,10 +14,12 @@
 
 use std::time::Duration;
 
-use kelp_raft::{Boot, NodeId};
+use kelp_raft::{Boot, DatabaseId, NodeId};
 
 mod book;
 mod calls;
+mod context;
+mod directory;
 mod frame;
 mod link;
 mod links;
@@ -26,12 +28,16 @@ mod patience;
 mod pipe;
 mod server;
 mod session;
+mod strangers;
 #[cfg(test)]
 mod tests;
 
 pub use book::{PeerBook, PeerHealth, RefusalReason};
+pub use directory::DirectoryBook;
+pub(crate) use directory::emptied_text;
 pub use frame::{
-    FRAME_BYTES_MAX, Frame, FrameError, FrameKind, Hello, Refusal, Welcome, decode_frame,
+    FRAME_BYTES_MAX, Frame, FrameError, FrameKind, Hello, Refusal, RefusalCode, Welcome,
+    decode_frame,
 };
 pub use links::PeerLinks;
 pub use server::PeerServer;
@@ -43,6 +49,8 @@ pub struct PeerOptions {
     pub node: NodeId,
     /// Its boot, told to peers in the hello.
     pub boot: Boot,
+    /// The data directory that it runs on, told to peers in both greetings.
+    pub directory: DatabaseId,
     /// Bounds of time and memory.
     pub limits: PeerLimits,
 }
@@ -54,6 +62,9 @@ pub struct PeerLimits {
     /// of a live peer within half a second; two seconds still reach one across the world on a lossy
     /// network.
     pub dial: Duration,
+    /// Time until the first byte of an accepted connection: that of a peer comes with the first
+    /// packet.
+    pub first_byte: Duration,
     /// Time for the TLS handshake of an accepted connection, against peers that say nothing.
     pub handshake: Duration,
     /// Time between the handshake and the hello of an accepted connection.
@@ -70,10 +81,12 @@ pub struct PeerLimits {
     /// Bytes of requests that wait for one connection, beyond which a call is refused at once. Four
     /// times the forwarding window of a node, so that admission upstream is what normally limits.
     pub queue_bytes: usize,
-    /// Handshakes that run at the same time; each costs a signature and holds a socket for at most
-    /// its deadline.
-    pub handshakes: usize,
-    /// Accepted connections in all: four classes for each of 128 peers.
+    /// Accepted connections that have not proved yet who they are; the oldest makes room for a new
+    /// one. All of a hundred peers may come back at the same moment.
+    pub strangers: usize,
+    /// Those from one host. Several nodes on one host, each with four classes, stay below it.
+    pub strangers_per_source: usize,
+    /// Accepted connections of peers: four classes for each of 128.
     pub connections: usize,
 }
 
@@ -81,13 +94,15 @@ impl Default for PeerLimits {
     fn default() -> Self {
         Self {
             dial: Duration::from_secs(2),
+            first_byte: Duration::from_secs(1),
             handshake: Duration::from_secs(5),
             hello: Duration::from_secs(5),
             ping_interval: Duration::from_secs(1),
             silence: Duration::from_secs(5),
             backoff_max: Duration::from_millis(500),
             queue_bytes: 64 * 1024 * 1024,
-            handshakes: 64,
+            strangers: 128,
+            strangers_per_source: 32,
             connections: 512,
         }
     }

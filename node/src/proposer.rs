@@ -9,6 +9,7 @@
 //! mailbox and a token. It is also the applier's observer, because reads that ride on a sub-batch
 //! are served from the state right after it.
 
+pub(crate) mod announce;
 pub(crate) mod forward;
 pub(crate) mod outbox;
 pub(crate) mod packer;
@@ -45,10 +46,10 @@ pub(crate) struct Ticket {
 pub(crate) struct Proposer {
     boot: Boot,
     outbox: Mutex<Outbox<Ticket, Ticket>>,
-    wake: Notify,
     metrics: Arc<OutboxMetrics>,
+    wake: Notify,
     /// Why no write of this node can execute any more.
-    failure: watch::Sender<Option<&'static str>>,
+    failure: watch::Sender<Option<String>>,
 }
 
 impl Proposer {
@@ -57,8 +58,8 @@ impl Proposer {
         Self {
             boot,
             outbox: Mutex::new(Outbox::new(node, boot, limits)),
-            wake: Notify::new(),
             metrics: Arc::default(),
+            wake: Notify::new(),
             failure: watch::Sender::new(None),
         }
     }
@@ -82,21 +83,21 @@ impl Proposer {
         Ok(())
     }
 
-    /// What the outbox has under way, for whoever watches the node.
-    pub(crate) fn metrics(&self) -> Arc<OutboxMetrics> {
-        Arc::clone(&self.metrics)
-    }
-
     /// Lets a read ride on its connection's last write; false when it must ask the quorum instead.
     pub(crate) fn ride(&self, order: &mut ConnectionOrder, ticket: Ticket) -> bool {
         self.lock().ride(order, ticket).is_ok()
     }
 
+    /// What is under way, for the metrics.
+    pub(crate) fn metrics(&self) -> Arc<OutboxMetrics> {
+        Arc::clone(&self.metrics)
+    }
+
     /// Resolves when no write of this node can execute any more, with the reason.
-    pub(crate) async fn failed(&self) -> &'static str {
+    pub(crate) async fn failed(&self) -> String {
         let mut failure = self.failure.subscribe();
         match failure.wait_for(Option::is_some).await {
-            Ok(reason) => reason.unwrap_or_default(),
+            Ok(reason) => reason.clone().unwrap_or_default(),
             Err(_) => std::future::pending().await,
         }
     }
@@ -138,8 +139,8 @@ impl Proposer {
         self.wake.notified().await;
     }
 
-    fn fail(&self, reason: &'static str) {
-        self.failure.send_replace(Some(reason));
+    fn fail(&self, reason: impl Into<String>) {
+        self.failure.send_replace(Some(reason.into()));
     }
 }
 

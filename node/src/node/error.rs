@@ -3,8 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
+use kelp_raft::NodeId;
 use kelp_storage::{OpenError, StorageError};
 
+use crate::peer::emptied_text;
 use crate::tls::TlsError;
 
 /// One of a node's listening ports.
@@ -57,6 +59,12 @@ pub enum StartError {
     /// The first membership was refused.
     #[error("cannot initialize the cluster")]
     Bootstrap(#[source] kelp_raft::RaftError),
+    /// The other members know this node with another data directory.
+    #[error("{}", emptied_text(*.node))]
+    Emptied {
+        /// This node.
+        node: NodeId,
+    },
     /// The certificate is not this node's, or cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),

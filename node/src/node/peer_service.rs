@@ -1,34 +1,34 @@
-//! What a node answers to its peers: Raft's messages go to Raft, forwarded writes to the packer.
+//! What a node answers to its peers: Raft's messages go to Raft, forwarded writes to the packer, and
+//! a new node learns whether there is a log.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kelp_raft::{
-    GroupId, HandleError, NODE_KIND_FIRST, NodeId, PeerClass, PeerHandler, PeerRequest,
+    GroupId, HandleError, NODE_KIND_FIRST, NodeId, PeerClass, PeerHandler, PeerRequest, Raft,
+    SendPermit,
 };
 use kelp_seams::Clock;
 
-use crate::proposer::forward;
-use crate::proposer::packer::Packer;
+use crate::proposer::forward::{self, RequestError};
+use crate::proposer::packer::{HandOverError, Packer};
 
 /// Sorts peer requests by their kind.
 pub(super) struct PeerService {
-    raft: Arc<dyn PeerHandler>,
+    raft: Raft,
+    messages: Arc<dyn PeerHandler>,
     packer: Packer,
     clock: Arc<dyn Clock>,
     group: GroupId,
 }
 
 impl PeerService {
-    pub(super) fn new(
-        raft: Arc<dyn PeerHandler>,
-        packer: Packer,
-        clock: Arc<dyn Clock>,
-        group: GroupId,
-    ) -> Self {
+    pub(super) fn new(raft: Raft, packer: Packer, clock: Arc<dyn Clock>, group: GroupId) -> Self {
         Self {
+            messages: raft.handler(),
             raft,
             packer,
             clock,
@@ -42,17 +42,37 @@ impl PeerService {
         from: NodeId,
         request: &PeerRequest,
     ) -> Result<BoxFuture<'static, Result<Bytes, HandleError>>, HandleError> {
-        if request.group != self.group {
-            return Err(HandleError::Malformed(format!(
-                "group {} is not here",
-                request.group
-            )));
-        }
-        let sub_batch = forward::decode_request(from, &request.body)
-            .map_err(|error| HandleError::Malformed(error.to_string()))?;
-        let answer = self.packer.hand_over(sub_batch);
+        self.check_group(request)?;
         let clock = Arc::clone(&self.clock);
+        let sub_batch = match forward::decode_request(from, &request.body) {
+            Ok(sub_batch) => sub_batch,
+            Err(error @ RequestError::Unreadable(_)) => {
+                let reason = error.source().map(ToString::to_string);
+                tracing::warn!(peer = %from, reason, "cannot read a forwarded sub-batch");
+                let unreadable = Err(HandOverError::Unreadable);
+                let reply = forward::encode_reply(clock.wall(), &unreadable);
+                return Ok(std::future::ready(Ok(reply)).boxed());
+            }
+            Err(error @ RequestError::OfAnother) => {
+                return Err(HandleError::Malformed(error.to_string()));
+            }
+        };
+        let answer = self.packer.hand_over(sub_batch, SendPermit::default());
         Ok(async move { Ok(forward::encode_reply(clock.wall(), &answer.await)) }.boxed())
+    }
+
+    fn has_log(&self, request: &PeerRequest) -> Result<Bytes, HandleError> {
+        self.check_group(request)?;
+        let has_log = self.raft.status().last_log.is_some();
+        Ok(forward::encode_has_log_reply(self.clock.wall(), has_log))
+    }
+
+    fn check_group(&self, request: &PeerRequest) -> Result<(), HandleError> {
+        if request.group == self.group {
+            return Ok(());
+        }
+        let text = format!("group {} is not here", request.group);
+        Err(HandleError::Malformed(text))
     }
 }
 
@@ -68,8 +88,9 @@ impl PeerHandler for PeerService {
             Err(error) => return refused(HandleError::Malformed(error.to_string())),
         };
         match decoded.kind {
+            forward::HAS_LOG => std::future::ready(self.has_log(&decoded)).boxed(),
             forward::FORWARD => self.forward(from, &decoded).unwrap_or_else(refused),
-            kind if kind < NODE_KIND_FIRST => self.raft.handle(from, class, request),
+            kind if kind < NODE_KIND_FIRST => self.messages.handle(from, class, request),
             kind => refused(HandleError::Malformed(format!("kind {kind} is unknown"))),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kelp_raft::Role;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Node;
 
@@ -11,41 +12,46 @@ use super::Node;
 /// keep the process.
 const FINISH_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// For scrapes that are under way when all else has ended. A slow one must not keep the database
+/// open.
+const HTTP_TIME_MAX: Duration = Duration::from_millis(500);
+
 impl Node {
     /// Stops within about `grace`: hands the leadership over, answers what is in flight through
     /// the new leader, then syncs and closes everything.
     pub async fn stop(self, grace: Duration) {
         self.stopping.store(true, Ordering::Relaxed);
-        let half = grace / 2;
-        if tokio::time::timeout(half, hand_over(&self.raft))
-            .await
-            .is_err()
-        {
+        let until = Instant::now() + grace;
+        // Half of the time, so that as much is left for the clients.
+        if timeout(grace / 2, hand_over(&self.raft)).await.is_err() {
             tracing::warn!("leadership was not handed over in time; the others will elect");
         }
         self.stop_ports.send_replace(true);
         let mut client_port = self.client_port;
-        if tokio::time::timeout(half, &mut client_port).await.is_err() {
+        if timeout_at(until, &mut client_port).await.is_err() {
             tracing::warn!(
-                ?half,
+                ?grace,
                 "clients still wait for answers; closing their connections"
             );
             client_port.abort();
         }
-        self.sender.abort();
+        for writer in self.writers {
+            writer.abort();
+        }
         let finish = async {
             self.raft.shutdown().await;
             self.peers.stop().await;
             self.links.stop().await;
             self.stop_http.send_replace(true);
-            if self.http_port.await.is_err() {
-                tracing::debug!("http port had ended already");
+            let mut http_port = self.http_port;
+            if timeout(HTTP_TIME_MAX, &mut http_port).await.is_err() {
+                http_port.abort();
             }
             let database = self.database;
             let closed = kelp_seams::blocking(self.executor.as_ref(), move || database.close());
             closed.await.is_ok()
         };
-        if tokio::time::timeout(FINISH_TIME_MAX, finish).await == Ok(true) {
+        if timeout(FINISH_TIME_MAX, finish).await == Ok(true) {
             tracing::info!("node stopped");
         } else {
             // What is on disk decides at the next start, as after a kill.

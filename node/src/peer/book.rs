@@ -67,11 +67,13 @@ pub enum RefusalReason {
     Slow,
     /// Too many connections.
     Busy,
+    /// The peer's data directory is not the one that it announced.
+    Emptied,
 }
 
 impl RefusalReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Plaintext,
         Self::Handshake,
         Self::Hello,
@@ -80,6 +82,7 @@ impl RefusalReason {
         Self::Identity,
         Self::Slow,
         Self::Busy,
+        Self::Emptied,
     ];
 
     /// The reason as a metric label.
@@ -91,6 +94,7 @@ impl RefusalReason {
             Self::Cluster => "cluster",
             Self::Target => "target",
             Self::Identity => "identity",
+            Self::Emptied => "emptied",
             Self::Slow => "slow",
             Self::Busy => "busy",
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use kelp_raft::BusError;
+use kelp_raft::{BusError, SendPermit};
 use tokio::sync::oneshot;
 
 /// Calls that may be open on one connection. Requests carry batches, so a full ring means that the
@@ -32,6 +32,7 @@ pub(super) struct Calls {
 struct Call {
     sender: oneshot::Sender<Reply>,
     request: Option<Bytes>,
+    permit: SendPermit,
 }
 
 impl Calls {
@@ -50,6 +51,7 @@ impl Calls {
     pub(super) fn enqueue(
         &mut self,
         request: Bytes,
+        permit: SendPermit,
     ) -> Result<(u64, oneshot::Receiver<Reply>), BusError> {
         if self.ring.len() >= CALLS_MAX {
             return Err(BusError::Unreachable(format!("{CALLS_MAX} calls are open")));
@@ -64,19 +66,34 @@ impl Calls {
         let id = self.end();
         let (sender, receiver) = oneshot::channel();
         let request = Some(request);
-        self.ring.push_back(Some(Call { sender, request }));
+        self.ring.push_back(Some(Call {
+            sender,
+            request,
+            permit,
+        }));
         Ok((id, receiver))
     }
 
-    /// Takes the next request to send; from here on its call counts as sent.
+    /// Takes the next request to send; from here on its call counts as sent. Calls that were
+    /// withdrawn are failed instead.
     pub(super) fn take_unsent(&mut self) -> Option<(u64, Bytes)> {
         while self.sent < self.end() {
             let id = self.sent;
             self.sent += 1;
-            let call = self.slot(id).and_then(Option::as_mut);
-            if let Some(request) = call.and_then(|call| call.request.take()) {
-                self.unsent_bytes -= request.len();
+            let Some(call) = self.slot(id).and_then(Option::as_mut) else {
+                continue;
+            };
+            let may_send = call.permit.claim();
+            let Some(request) = call.request.take() else {
+                continue;
+            };
+            self.unsent_bytes -= request.len();
+            if may_send {
                 return Some((id, request));
+            }
+            if let Some(call) = self.remove(id) {
+                let error = BusError::Unreachable("withdrawn before it was sent".to_owned());
+                drop(call.sender.send(Err(error)));
             }
         }
         None

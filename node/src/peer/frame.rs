@@ -4,7 +4,7 @@
 //! Layouts are drawn in `docs/formats/peer.md`, part 1.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use kelp_raft::{Boot, ClusterId, NodeId, PeerClass};
+use kelp_raft::{Boot, ClusterId, DatabaseId, NodeId, PeerClass};
 
 /// Largest value of a frame's length field. The largest request is a log entry of one command (9
 /// MiB) or a WAL-sized batch of entries (16 MiB); one more MiB covers envelopes.
@@ -28,8 +28,8 @@ pub(super) const HEADER_BYTES: usize = LENGTH_BYTES + PREFIX_BYTES;
 /// First bytes of a hello, so that another protocol is recognized at once.
 const MAGIC: [u8; 4] = *b"KLPP";
 
-const HELLO_BYTES: usize = 4 + 1 + 1 + 1 + 1 + 16 + 2 + 2 + 8;
-const WELCOME_BYTES: usize = 1 + 16 + 2 + 8;
+const HELLO_BYTES: usize = 4 + 1 + 1 + 1 + 1 + 16 + 2 + 2 + 8 + 16;
+const WELCOME_BYTES: usize = 1 + 16 + 2 + 8 + 16;
 
 /// Longest text of a refusal in bytes; it is a sentence for a log.
 const REFUSAL_TEXT_BYTES_MAX: usize = 512;
@@ -45,7 +45,7 @@ pub enum FrameKind {
     Hello = 1,
     /// First frame of the accepting side: a [`Welcome`].
     Welcome = 2,
-    /// First and last frame of the accepting side: a [`Refusal`].
+    /// First and last frame of the accepting side, or last one of the dialling side: a [`Refusal`].
     Refusal = 3,
     /// A request; its id is unique on the connection.
     Request = 4,
@@ -205,6 +205,8 @@ pub struct Hello {
     pub target: NodeId,
     /// Its boot.
     pub boot: Boot,
+    /// Its data directory.
+    pub directory: DatabaseId,
 }
 
 impl Hello {
@@ -219,6 +221,7 @@ impl Hello {
         output.put_u16(self.node.get());
         output.put_u16(self.target.get());
         output.put_u64(self.boot.get());
+        output.put_slice(self.directory.as_bytes());
     }
 
     /// Reads the payload of a hello frame. Bytes after the known fields are a later version's and
@@ -241,10 +244,11 @@ impl Hello {
             version_min,
             version_max,
             class,
-            cluster: take_cluster(&mut rest),
+            cluster: ClusterId::new(take_id(&mut rest)),
             node: NodeId::new(rest.get_u16()),
             target: NodeId::new(rest.get_u16()),
             boot: Boot::new(rest.get_u64()),
+            directory: DatabaseId::from_bytes(take_id(&mut rest)),
         })
     }
 }
@@ -260,6 +264,8 @@ pub struct Welcome {
     pub node: NodeId,
     /// Its boot.
     pub boot: Boot,
+    /// Its data directory.
+    pub directory: DatabaseId,
 }
 
 impl Welcome {
@@ -269,6 +275,7 @@ impl Welcome {
         output.put_slice(&self.cluster.get());
         output.put_u16(self.node.get());
         output.put_u64(self.boot.get());
+        output.put_slice(self.directory.as_bytes());
     }
 
     /// Reads the payload of a welcome frame; later versions may append to it.
@@ -280,16 +287,30 @@ impl Welcome {
         let mut rest = payload;
         Ok(Self {
             version: rest.get_u8(),
-            cluster: take_cluster(&mut rest),
+            cluster: ClusterId::new(take_id(&mut rest)),
             node: NodeId::new(rest.get_u16()),
             boot: Boot::new(rest.get_u64()),
+            directory: DatabaseId::from_bytes(take_id(&mut rest)),
         })
     }
 }
 
-/// What the accepting side answers to a hello that it does not like, before it closes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Refusals that the refused node acts upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RefusalCode {
+    /// Only the text tells.
+    Other = 0,
+    /// The refused node runs on another data directory than it announced.
+    Emptied = 1,
+}
+
+/// What a side answers to a greeting that it does not like, before it closes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("refused: {text}")]
 pub struct Refusal {
+    /// What the refused node may do.
+    pub code: RefusalCode,
     /// The reason as text, for the log of the other side.
     pub text: String,
 }
@@ -301,14 +322,21 @@ impl Refusal {
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
+        output.put_u8(self.code as u8);
         output.put_slice(&self.text.as_bytes()[..end]);
     }
 
-    /// Reads the payload of a refusal frame. Control characters are replaced, since the text goes
-    /// to a log.
+    /// Reads the payload of a refusal frame. A code of a later version counts as other; control
+    /// characters are replaced, since the text goes to a log.
     pub fn decode(payload: &[u8]) -> Self {
-        let end = payload.len().min(REFUSAL_TEXT_BYTES_MAX);
-        let text = String::from_utf8_lossy(&payload[..end]);
+        let (code, text) = payload.split_first().unwrap_or((&0, &[]));
+        let code = if *code == RefusalCode::Emptied as u8 {
+            RefusalCode::Emptied
+        } else {
+            RefusalCode::Other
+        };
+        let end = text.len().min(REFUSAL_TEXT_BYTES_MAX);
+        let text = String::from_utf8_lossy(&text[..end]);
         let clean = |character: char| {
             if character.is_control() {
                 ' '
@@ -317,15 +345,16 @@ impl Refusal {
             }
         };
         Self {
+            code,
             text: text.chars().map(clean).collect(),
         }
     }
 }
 
-fn take_cluster(rest: &mut &[u8]) -> ClusterId {
-    let mut cluster = [0; 16];
-    rest.copy_to_slice(&mut cluster);
-    ClusterId::new(cluster)
+fn take_id(rest: &mut &[u8]) -> [u8; 16] {
+    let mut id = [0; 16];
+    rest.copy_to_slice(&mut id);
+    id
 }
 
 fn class_code(class: PeerClass) -> u8 {

@@ -21,20 +21,18 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
-use kelp_client::{BoxStream, Transport};
-use kelp_raft::{Boot, BusError, NodeId, PeerClass};
-use kelp_seams::Rng;
+use kelp_client::BoxStream;
+use kelp_raft::{BusError, NodeId, PeerClass, SendPermit};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 use tokio_rustls::TlsStream;
 
-use super::PeerLimits;
 use super::book::{PeerRecord, lock};
 use super::calls::Calls;
+use super::context::LinkContext;
 use super::frame::{Frame, FrameError, FrameKind, Hello, Refusal, VERSION, Welcome, payload_fits};
 use super::patience::Patience;
 use super::pipe::{FramePipe, invalid};
-use crate::tls::PeerTls;
 
 /// Bytes taken from the calls into the output at a time, so that a deadline can still withdraw what
 /// lies behind.
@@ -49,15 +47,6 @@ const LIFE_MIN: Duration = Duration::from_secs(1);
 
 /// Failures in a row after which an operator is told, once: a restart of the peer causes one.
 const FAILURES_REPORTED: u32 = 3;
-
-/// What all links of a node share.
-pub(super) struct LinkContext {
-    pub(super) boot: Boot,
-    pub(super) limits: PeerLimits,
-    pub(super) transport: Arc<dyn Transport>,
-    pub(super) tls: PeerTls,
-    pub(super) rng: Arc<dyn Rng>,
-}
 
 /// One connection to one peer, whether it is open or not.
 pub(super) struct Link {
@@ -109,6 +98,7 @@ impl Link {
     pub(super) fn enqueue(
         &self,
         request: Bytes,
+        permit: SendPermit,
     ) -> Result<(u64, oneshot::Receiver<Result<Bytes, BusError>>), BusError> {
         if !payload_fits(request.len()) {
             let bytes = request.len();
@@ -123,7 +113,7 @@ impl Link {
                 Phase::Waiting { until, reason } if Instant::now() < *until => {
                     return Err(BusError::Unreachable(reason.clone()));
                 }
-                Phase::Ready | Phase::Waiting { .. } => state.calls.enqueue(request)?,
+                Phase::Ready | Phase::Waiting { .. } => state.calls.enqueue(request, permit)?,
             }
         };
         self.waker.wake();
@@ -256,6 +246,7 @@ impl Link {
             node: tls.node(),
             target: self.peer,
             boot: self.context.boot,
+            directory: self.context.directory,
         };
         let mut payload = BytesMut::new();
         hello.encode(&mut payload);
@@ -272,11 +263,22 @@ impl Link {
                     let version = welcome.version;
                     return Err(io::Error::other(format!("version {version} is unknown")));
                 }
+                let checked = self.context.check_directory(self.peer, welcome.directory);
+                if let Err(refusal) = checked {
+                    // So that it learns why, also when it dials nobody itself.
+                    let mut payload = BytesMut::new();
+                    refusal.encode(&mut payload);
+                    pipe.write_frame(FrameKind::Refusal, &payload.freeze())
+                        .await?;
+                    pipe.shutdown().await?;
+                    return Err(io::Error::other(refusal));
+                }
                 Ok(())
             }
             FrameKind::Refusal => {
                 let refusal = Refusal::decode(&answer.payload);
-                Err(io::Error::other(format!("refused: {}", refusal.text)))
+                self.context.refused_by(self.peer, &refusal);
+                Err(io::Error::other(refusal))
             }
             kind => Err(invalid(FrameError::Unexpected(kind))),
         }

@@ -9,14 +9,17 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use kelp_client::Transport;
-use kelp_raft::{Boot, BusError, NodeId, PeerBus, PeerClass};
+use kelp_raft::{BusError, NodeId, PeerBus, PeerClass, SendPermit};
 use kelp_seams::{Clock, Rng};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::book::{PeerBook, PeerHealth, lock};
-use super::link::{Link, LinkContext};
+use super::context::LinkContext;
+use super::directory::DirectoryBook;
+use super::link::Link;
 use super::{PeerLimits, PeerOptions};
 use crate::tls::PeerTls;
 
@@ -50,10 +53,14 @@ impl PeerLinks {
         tls: PeerTls,
         clock: Arc<dyn Clock>,
         rng: Arc<dyn Rng>,
+        directories: Arc<dyn DirectoryBook>,
     ) -> Self {
         debug_assert_eq!(options.node, tls.node());
         let context = LinkContext {
             boot: options.boot,
+            directory: options.directory,
+            directories,
+            disowned: watch::Sender::new(false),
             limits: options.limits,
             transport,
             tls,
@@ -119,6 +126,18 @@ impl PeerLinks {
         Arc::clone(&self.inner.book)
     }
 
+    /// Whether a peer has refused this node because its data directory is another one than it was.
+    pub fn is_disowned(&self) -> bool {
+        *self.inner.context.disowned.borrow()
+    }
+
+    /// Resolves when [`PeerLinks::is_disowned`] holds.
+    pub async fn disowned(&self) {
+        let mut disowned = self.inner.context.disowned.subscribe();
+        // The sender lives as long as these links.
+        drop(disowned.wait_for(|disowned| *disowned).await);
+    }
+
     /// Closes all connections and waits until they are gone. Calls fail from here on.
     pub async fn stop(&self) {
         let tasks = lock(&self.inner.tasks).take();
@@ -127,12 +146,17 @@ impl PeerLinks {
         }
     }
 
+    /// The node whose links these are.
+    pub fn node(&self) -> NodeId {
+        self.inner.context.tls.node()
+    }
+
     pub(super) fn tls(&self) -> &PeerTls {
         &self.inner.context.tls
     }
 
-    pub(super) fn boot(&self) -> Boot {
-        self.inner.context.boot
+    pub(super) fn context(&self) -> &LinkContext {
+        &self.inner.context
     }
 
     pub(super) fn limits(&self) -> &PeerLimits {
@@ -185,9 +209,20 @@ impl PeerBus for PeerLinks {
         request: Bytes,
         deadline: Duration,
     ) -> BoxFuture<'static, Result<Bytes, BusError>> {
+        self.call_permitted(peer, class, request, deadline, SendPermit::default())
+    }
+
+    fn call_permitted(
+        &self,
+        peer: NodeId,
+        class: PeerClass,
+        request: Bytes,
+        deadline: Duration,
+        permit: SendPermit,
+    ) -> BoxFuture<'static, Result<Bytes, BusError>> {
         let deadline = Instant::now() + deadline;
         let queued = self.link(peer, class).and_then(|link| {
-            let (id, receiver) = link.enqueue(request)?;
+            let (id, receiver) = link.enqueue(request, permit)?;
             Ok((link, id, receiver))
         });
         match queued {

@@ -6,6 +6,9 @@
 //!              +--------------+-- refusal --+------------+--> one log line, a counter, close
 //! ```
 //!
+//! Until the identity check a connection is a stranger: bounded apart from the sessions of peers,
+//! and evicted by newer strangers, so that nobody from outside can keep the peers out.
+//!
 //! No request reaches the handler before the certificate has been found to be that of the node that
 //! the hello names. There is one connection per peer and class: a new one ends the older one before
 //! its first request is handled, so that bytes of a dead connection cannot overtake those of its
@@ -21,24 +24,19 @@ use std::time::Duration;
 use bytes::BytesMut;
 use kelp_client::{BoxStream, Listener};
 use kelp_raft::{NodeId, PeerClass, PeerHandler};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsStream;
 
 use super::book::{PeerRecord, lock};
-use super::frame::{FrameError, FrameKind, Hello, Refusal, VERSION, Welcome};
+use super::frame::{FrameError, FrameKind, Hello, Refusal, RefusalCode, VERSION, Welcome};
 use super::pipe::FramePipe;
 use super::session::Session;
+use super::strangers::{Place, Strangers};
 use super::{PeerLinks, RefusalReason};
+use crate::accept::{Accepting, LogLimit};
 use crate::tls::{FirstByte, Sniffed, sniff};
-
-/// Pause after a failed accept: most often the process is out of file descriptors, and spinning
-/// would not free any.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Refused connections are logged at most this often, since anybody can cause them.
-const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time for the bytes of a refusal to leave before the connection is dropped.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -67,7 +65,7 @@ impl PeerServer {
             links: links.clone(),
             handler,
             sessions: Mutex::default(),
-            handshakes: Semaphore::new(limits.handshakes),
+            strangers: Strangers::new(limits),
             refusal_log: Mutex::default(),
         };
         let (stop, stopped) = oneshot::channel();
@@ -98,30 +96,19 @@ async fn accept_loop(
     acceptor: Arc<Acceptor>,
     mut stopped: oneshot::Receiver<()>,
 ) {
-    let connections_max = acceptor.links.limits().connections;
+    let mut accepting = Accepting::new(listener, "peer");
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (stream, address) = tokio::select! {
+            accepted = accepting.next() => accepted,
             _ = &mut stopped => break,
         };
-        match accepted {
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept peer connections");
-                sleep(ACCEPT_PAUSE).await;
-            }
-            Ok((stream, address)) if connections.len() < connections_max => {
-                let acceptor = Arc::clone(&acceptor);
-                connections.spawn(async move { acceptor.serve(stream, address).await });
-            }
-            Ok((_, address)) => {
-                let refused = Refused::new(RefusalReason::Busy, "too many connections");
-                acceptor.log_refusal(address, &refused);
-            }
-        }
+        let place = acceptor.strangers.enter(address.ip());
+        let acceptor = Arc::clone(&acceptor);
+        connections.spawn(async move { acceptor.serve(stream, place, address).await });
     }
-    drop(listener);
+    drop(accepting);
     connections.shutdown().await;
 }
 
@@ -138,18 +125,12 @@ impl Refused {
     }
 }
 
-#[derive(Default)]
-struct RefusalLog {
-    last: Option<Instant>,
-    suppressed: u64,
-}
-
 struct Acceptor {
     links: PeerLinks,
     handler: Arc<dyn PeerHandler>,
     sessions: Mutex<Sessions>,
-    handshakes: Semaphore,
-    refusal_log: Mutex<RefusalLog>,
+    strangers: Arc<Strangers>,
+    refusal_log: Mutex<LogLimit>,
 }
 
 /// The session of each peer and class.
@@ -168,10 +149,21 @@ struct Slot {
 }
 
 impl Acceptor {
-    async fn serve(&self, stream: BoxStream, address: SocketAddr) {
-        match self.admit(stream).await {
+    async fn serve(&self, stream: BoxStream, mut place: Place, address: SocketAddr) {
+        let admitted = tokio::select! {
+            admitted = self.admit(stream) => admitted,
+            () = place.lost() => Err(Refused::new(
+                RefusalReason::Busy,
+                "too many connections that have not said who they are",
+            )),
+        };
+        drop(place);
+        let ended = match admitted {
             Ok((pipe, hello, record)) => self.run_session(pipe, &hello, &record, address).await,
-            Err(refused) => self.log_refusal(address, &refused),
+            Err(refused) => Err(refused),
+        };
+        if let Err(refused) = ended {
+            self.log_refusal(address, &refused);
         }
     }
 
@@ -194,7 +186,7 @@ impl Acceptor {
             .and_then(|hello| self.check(&pipe, hello));
         match checked {
             Err(refused) => {
-                say_farewell(&mut pipe, &refused.detail).await;
+                say_farewell(&mut pipe, &refused).await;
                 Err(refused)
             }
             Ok((hello, record)) => Ok((pipe, hello, record)),
@@ -203,13 +195,13 @@ impl Acceptor {
 
     async fn handshake(&self, stream: BoxStream) -> Result<PeerStream, Refused> {
         let failed = |error| Refused::new(RefusalReason::Handshake, error);
-        let (first, stream) = sniff(stream).await.map_err(failed)?;
+        let sniffed = timeout(self.links.limits().first_byte, sniff(stream)).await;
+        let sniffed = sniffed.map_err(|_| Refused::new(RefusalReason::Slow, "says nothing"))?;
+        let (first, stream) = sniffed.map_err(failed)?;
         if first == FirstByte::Plaintext {
             let detail = "plaintext, this port speaks tls only";
             return Err(Refused::new(RefusalReason::Plaintext, detail));
         }
-        let permit = self.handshakes.acquire().await;
-        let _permit = permit.map_err(|_| Refused::new(RefusalReason::Busy, "stopping"))?;
         self.links.tls().accept(stream).await.map_err(failed)
     }
 
@@ -239,6 +231,17 @@ impl Acceptor {
             let detail = format!("node {from} looks for node {target}, this is node {own}");
             return Err(Refused::new(RefusalReason::Target, detail));
         }
+        let directory = self
+            .links
+            .context()
+            .check_directory(hello.node, hello.directory);
+        directory.map_err(|refusal| {
+            let reason = match refusal.code {
+                RefusalCode::Emptied => RefusalReason::Emptied,
+                RefusalCode::Other => RefusalReason::Busy,
+            };
+            Refused::new(reason, refusal.text)
+        })?;
         let record = self.links.book().record(hello.node);
         let record = record.ok_or_else(|| Refused::new(RefusalReason::Busy, "too many peers"))?;
         Ok((hello, record))
@@ -250,18 +253,23 @@ impl Acceptor {
         hello: &Hello,
         record: &Arc<PeerRecord>,
         address: SocketAddr,
-    ) {
+    ) -> Result<(), Refused> {
         let (stop, stopped) = oneshot::channel();
         // Dropped when this function ends, which tells a successor that this session is gone.
         let (_alive, ended) = oneshot::channel();
-        let generation = self.succeed(hello, stop, ended).await;
+        let Some(generation) = self.succeed(hello, stop, ended).await else {
+            let refused = Refused::new(RefusalReason::Busy, "too many connections of peers");
+            say_farewell(&mut pipe, &refused).await;
+            return Err(refused);
+        };
         let open = record.accepted(hello.class);
         let mut welcome = BytesMut::new();
         Welcome {
             version: VERSION,
             cluster: self.links.tls().cluster(),
             node: self.links.tls().node(),
-            boot: self.links.boot(),
+            boot: self.links.context().boot,
+            directory: self.links.context().directory,
         }
         .encode(&mut welcome);
         pipe.push(FrameKind::Welcome, 0, &welcome.freeze());
@@ -276,6 +284,12 @@ impl Acceptor {
         };
         if let Err(error) = end {
             open.failed(&error.to_string());
+            let refusal = error
+                .get_ref()
+                .and_then(|error| error.downcast_ref::<Refusal>());
+            if let Some(refusal) = refusal {
+                self.links.context().refused_by(hello.node, refusal);
+            }
             let (peer, class) = (hello.node.get(), hello.class);
             tracing::info!(peer, ?class, %address, %error, "peer connection ended");
         }
@@ -285,18 +299,24 @@ impl Acceptor {
         if own.is_some_and(|slot| slot.generation == generation) {
             sessions.open.remove(&key);
         }
+        Ok(())
     }
 
     /// Takes the place of an older session of the same peer and class, and waits until that has
-    /// ended.
+    /// ended. `None` when there are too many sessions.
     async fn succeed(
         &self,
         hello: &Hello,
         stop: oneshot::Sender<()>,
         ended: oneshot::Receiver<()>,
-    ) -> u64 {
+    ) -> Option<u64> {
         let (generation, older) = {
             let mut sessions = lock(&self.sessions);
+            let key = (hello.node, hello.class);
+            let full = sessions.open.len() >= self.links.limits().connections;
+            if full && !sessions.open.contains_key(&key) {
+                return None;
+            }
             let generation = sessions.next_generation;
             sessions.next_generation += 1;
             let slot = Slot {
@@ -304,7 +324,6 @@ impl Acceptor {
                 stop,
                 ended,
             };
-            let key = (hello.node, hello.class);
             (generation, sessions.open.insert(key, slot))
         };
         if let Some(older) = older {
@@ -313,21 +332,14 @@ impl Acceptor {
             older.stop.send(()).ok();
             drop(older.ended.await);
         }
-        generation
+        Some(generation)
     }
 
     fn log_refusal(&self, address: SocketAddr, refused: &Refused) {
         self.links.book().count_refusal(refused.reason);
-        let mut log = lock(&self.refusal_log);
-        let recent = log
-            .last
-            .is_some_and(|last| last.elapsed() < REFUSAL_LOG_INTERVAL);
-        if recent {
-            log.suppressed += 1;
+        let Some(suppressed) = lock(&self.refusal_log).permits(Instant::now()) else {
             return;
-        }
-        log.last = Some(Instant::now());
-        let suppressed = std::mem::take(&mut log.suppressed);
+        };
         let (reason, detail) = (refused.reason.label(), &refused.detail);
         tracing::warn!(%address, reason, detail, suppressed, "refused peer connection");
     }
@@ -341,10 +353,14 @@ fn read_hello(kind: FrameKind, payload: &[u8]) -> Result<Hello, FrameError> {
 }
 
 /// Tells the dialler why it is refused, as well as that goes.
-async fn say_farewell(pipe: &mut FramePipe<PeerStream>, detail: &str) {
+async fn say_farewell(pipe: &mut FramePipe<PeerStream>, refused: &Refused) {
     let mut payload = BytesMut::new();
-    let text = detail.to_owned();
-    Refusal { text }.encode(&mut payload);
+    let code = match refused.reason {
+        RefusalReason::Emptied => RefusalCode::Emptied,
+        _ => RefusalCode::Other,
+    };
+    let text = refused.detail.clone();
+    Refusal { code, text }.encode(&mut payload);
     let farewell = async {
         pipe.write_frame(FrameKind::Refusal, &payload.freeze())
             .await?;

@@ -22,7 +22,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::PeerLimits;
 use super::book::PeerRecord;
-use super::frame::{Frame, FrameError, FrameKind, payload_fits};
+use super::frame::{Frame, FrameError, FrameKind, Refusal, payload_fits};
 use super::patience::Patience;
 use super::pipe::{FramePipe, invalid};
 
@@ -198,6 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 self.pipe.push(FrameKind::Pong, frame.id, &Bytes::new());
                 Ok(())
             }
+            FrameKind::Refusal => Err(io::Error::other(Refusal::decode(&frame.payload))),
             kind => Err(invalid(FrameError::Unexpected(kind))),
         }
     }

@@ -8,7 +8,10 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use kelp_client::{BoxStream, TokioTransport, Transport};
-use kelp_raft::{Boot, BusError, ClusterId, HandleError, NodeId, PeerBus, PeerClass, PeerHandler};
+use kelp_raft::{
+    Boot, BusError, ClusterId, DatabaseId, HandleError, NodeId, PeerBus, PeerClass, PeerHandler,
+    SendPermit, StateError,
+};
 use kelp_seams::{Clock, ManualClock, SeededRng, WallMillis};
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
@@ -18,12 +21,14 @@ use tokio_rustls::client::TlsStream;
 use super::book::lock;
 use super::pipe::FramePipe;
 use super::{
-    FrameKind, Hello, PeerHealth, PeerLimits, PeerLinks, PeerOptions, PeerServer, RefusalReason,
+    DirectoryBook, FrameKind, Hello, PeerHealth, PeerLimits, PeerLinks, PeerOptions, PeerServer,
+    RefusalReason,
 };
 use crate::certs::{Authority, Bundle, NodeRequest, node_name};
 use crate::tls::{PeerTls, TlsMaterial, default_provider};
 
 mod calls;
+mod directories;
 mod frames;
 mod security;
 
@@ -70,6 +75,25 @@ fn hasty_limits() -> PeerLimits {
     }
 }
 
+/// The directory of a node that was never emptied.
+fn directory(number: u16) -> DatabaseId {
+    DatabaseId::from_bytes([u8::try_from(number).unwrap(); 16])
+}
+
+/// A state that knows the directories of some nodes.
+struct Known(fn(NodeId) -> Option<DatabaseId>);
+
+impl DirectoryBook for Known {
+    fn directory_of(&self, node: NodeId) -> Result<Option<DatabaseId>, StateError> {
+        Ok(self.0(node))
+    }
+}
+
+/// A state that knows the directories of all nodes.
+fn all_known() -> Known {
+    Known(|node| Some(directory(node.get())))
+}
+
 fn links(bundle: &Bundle, number: u16, wall: WallMillis) -> PeerLinks {
     links_over(Arc::new(TokioTransport), bundle, number, wall)
 }
@@ -90,12 +114,29 @@ fn links_with(
     number: u16,
     wall: WallMillis,
 ) -> PeerLinks {
+    let identity = (directory(number), all_known());
+    links_of(identity, limits, transport, bundle, number, wall)
+}
+
+fn links_of(
+    (directory, known): (DatabaseId, Known),
+    limits: PeerLimits,
+    transport: Arc<dyn Transport>,
+    bundle: &Bundle,
+    number: u16,
+    wall: WallMillis,
+) -> PeerLinks {
     let clock = clock_at(wall);
     let (node, boot) = (node_id(number), Boot::new(1));
     let tls = PeerTls::new(&material(bundle, clock.clone()), CLUSTER, node).unwrap();
-    let options = PeerOptions { node, boot, limits };
+    let options = PeerOptions {
+        node,
+        boot,
+        directory,
+        limits,
+    };
     let rng = Arc::new(SeededRng::new(number.into()));
-    PeerLinks::start(options, transport, tls, clock, rng)
+    PeerLinks::start(options, transport, tls, clock, rng, Arc::new(known))
 }
 
 /// A node that listens on loopback.
@@ -218,6 +259,7 @@ fn hello(from: u16, target: u16) -> Hello {
         node: node_id(from),
         target: node_id(target),
         boot: Boot::new(1),
+        directory: directory(from),
     }
 }
 

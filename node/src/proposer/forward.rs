@@ -1,4 +1,5 @@
-//! How a node hands a sub-batch to the leader's proposer: the message and its answer.
+//! The messages of the node: how it hands a sub-batch to the leader's proposer, and how a new node
+//! learns that others have a log already.
 //!
 //! The bytes are drawn in docs/formats/peer.md, part 3. The sub-batch travels exactly as it will
 //! stand in the log entry; the answer is what the state machine said of it, or why it never got
@@ -18,6 +19,9 @@ mod tests;
 
 /// Kind of a forwarded sub-batch.
 pub(crate) const FORWARD: u8 = NODE_KIND_FIRST;
+
+/// Kind of the question whether a node has a log.
+pub(crate) const HAS_LOG: u8 = NODE_KIND_FIRST + 1;
 
 const OUTCOME: u8 = 0;
 const NOT_LEADER: u8 = 1;
@@ -48,11 +52,22 @@ pub(crate) fn encode_request(group: GroupId, sub_batch: &SubBatch) -> Bytes {
     .encode()
 }
 
+/// Why the body of a forward request is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RequestError {
+    /// Another version wrote it: its sender is to be told.
+    #[error("unreadable sub-batch")]
+    Unreadable(#[from] kelp_raft::DecodeError),
+    /// The sender speaks for somebody else: it is to be cut off.
+    #[error("the sub-batch is another node's")]
+    OfAnother,
+}
+
 /// Decodes the body of a forward request and checks that it speaks for its sender only.
-pub(crate) fn decode_request(from: NodeId, body: &Bytes) -> Result<SubBatch, ForwardError> {
+pub(crate) fn decode_request(from: NodeId, body: &Bytes) -> Result<SubBatch, RequestError> {
     let sub_batch = SubBatch::decode(body)?;
     if sub_batch.id.node != from {
-        return Err(ForwardError::Malformed("the sub-batch is another node's"));
+        return Err(RequestError::OfAnother);
     }
     sub_batch.check_commands()?;
     Ok(sub_batch)
@@ -80,6 +95,36 @@ pub(crate) fn encode_reply(wall: WallMillis, result: &HandOverResult) -> Bytes {
         body: body.freeze(),
     }
     .encode()
+}
+
+/// The question whether a node has a log; it has no body.
+pub(crate) fn encode_has_log(group: GroupId) -> Bytes {
+    PeerRequest {
+        kind: HAS_LOG,
+        group,
+        body: Bytes::new(),
+    }
+    .encode()
+}
+
+pub(crate) fn encode_has_log_reply(wall: WallMillis, has_log: bool) -> Bytes {
+    PeerReply {
+        kind: HAS_LOG,
+        wall,
+        body: Bytes::copy_from_slice(&[u8::from(has_log)]),
+    }
+    .encode()
+}
+
+pub(crate) fn decode_has_log_reply(reply: Bytes) -> Result<bool, ForwardError> {
+    let PeerReply { kind, body, .. } = PeerReply::decode(reply)?;
+    match (kind, &body[..]) {
+        (HAS_LOG, [0]) => Ok(false),
+        (HAS_LOG, [1]) => Ok(true),
+        _ => Err(ForwardError::Malformed(
+            "the reply does not say whether there is a log",
+        )),
+    }
 }
 
 /// Decodes a reply; the inner result is the leader's answer.

@@ -9,7 +9,9 @@
 //! moment it is first handed to a leader it is re-sent unchanged until somebody answers for it, so
 //! the state machine executes each number once whatever the links and the leaders do
 //! (docs/adr/0004). Whoever waits for a command is told its outcome once: with the result, with
-//! "surely not executed", or with "unknown" when its deadline passes after the hand-over.
+//! "surely not executed", or with "unknown" when its deadline passes after the hand-over. A hand-over
+//! that still waits on its way out, for a link or for the packer, is withdrawn then, and its commands
+//! are surely not executed.
 //!
 //! Reads may ride on a sub-batch that nobody has been handed yet: they are served from the state
 //! right after it, without a round to the quorum.
@@ -20,7 +22,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::BytesMut;
 use kelp_raft::{
-    BatchNumber, Boot, CommandReply, LogIndex, NodeId, SubBatch, SubBatchId, SubBatchOutcome,
+    BatchNumber, Boot, CommandReply, LogIndex, NodeId, SendPermit, SubBatch, SubBatchId,
+    SubBatchOutcome,
 };
 use kelp_seams::Monotonic;
 
@@ -112,7 +115,9 @@ impl ConnectionOrder {
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     pub(crate) sub_batch: SubBatch,
-    /// Whether it was handed over before, and nobody has answered for it.
+    /// To be claimed before the sub-batch leaves the node or enters the log.
+    pub(crate) permit: SendPermit,
+    /// Whether it was handed over before.
     pub(crate) is_repeated: bool,
     generation: u64,
 }
@@ -229,14 +234,16 @@ impl<W, R> Outbox<W, R> {
             self.sent = self.closed.len();
             return None;
         };
-        let is_repeated = closed.uncertain_count > 0;
-        closed.uncertain_count += 1;
+        let permit = SendPermit::default();
+        closed.uncertain.push(permit.clone());
+        let is_repeated = std::mem::replace(&mut closed.handed_over, true);
         let sub_batch = closed.sub_batch.clone();
         self.sent = self
             .position(sub_batch.id.batch)
             .map_or(self.closed.len(), |at| at + 1);
         Some(Attempt {
             sub_batch,
+            permit,
             is_repeated,
             generation: self.generation,
         })
@@ -294,7 +301,9 @@ impl<W, R> Outbox<W, R> {
         if let Some(closed) = at.and_then(|at| self.closed.get_mut(at))
             && failure == AttemptFailure::NotExecuted
         {
-            closed.uncertain_count = closed.uncertain_count.saturating_sub(1);
+            closed
+                .uncertain
+                .retain(|permit| !permit.is_same(&attempt.permit));
         }
         if attempt.generation == self.generation {
             self.rewind();
@@ -315,8 +324,15 @@ impl<W, R> Outbox<W, R> {
     /// Tells everyone whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Monotonic) -> Told<W> {
         let mut told = Vec::new();
-        let unsent_from = self.unsent_from();
         let late = |first: Option<Monotonic>| first.is_some_and(|first| first <= now);
+        let first_late = self
+            .closed
+            .iter()
+            .position(|closed| late(closed.deadline_first));
+        if let Some(first_late) = first_late {
+            self.withdraw(first_late);
+        }
+        let unsent_from = self.unsent_from();
         for (at, closed) in self.closed.iter_mut().enumerate() {
             if !late(closed.deadline_first) {
                 continue;
@@ -334,9 +350,10 @@ impl<W, R> Outbox<W, R> {
     }
 
     /// Refuses all that was surely handed to nobody; what is uncertain keeps waiting. The riders
-    /// of refused sub-batches come back and must ask the quorum.
+    /// of refused sub-batches come back and are refused with them.
     pub(crate) fn refuse_unsent(&mut self, refusal: Refusal) -> (Told<W>, Vec<R>) {
         let mut pending = Vec::new();
+        self.withdraw(0);
         let unsent_from = self.unsent_from();
         for closed in self.closed.drain(unsent_from..) {
             self.bytes -= closed.sub_batch.commands.len();
@@ -359,6 +376,11 @@ impl<W, R> Outbox<W, R> {
             .filter_map(|pending| Some((pending.waiter?, WriteOutcome::NotExecuted(refusal))))
             .collect();
         (told, riders)
+    }
+
+    /// Sub-batches that were closed and wait for their answer.
+    pub(crate) fn unanswered_count(&self) -> usize {
+        self.closed.len()
     }
 
     /// True when no command and no rider waits for anything.
@@ -399,7 +421,8 @@ impl<W, R> Outbox<W, R> {
             },
             pending: open.pending,
             deadline_first: open.deadline_first,
-            uncertain_count: 0,
+            uncertain: Vec::new(),
+            handed_over: false,
             answered: false,
         });
     }
@@ -415,8 +438,24 @@ impl<W, R> Outbox<W, R> {
         let sent = self
             .closed
             .iter()
-            .rposition(|closed| closed.answered || closed.uncertain_count > 0);
+            .rposition(|closed| closed.answered || !closed.uncertain.is_empty());
         sent.map_or(0, |at| at + 1)
+    }
+
+    /// Takes back what was handed over but still waits on its way out, from the end of the queue to
+    /// the place `from`. Links keep the order, so nothing that left lies behind what did not.
+    fn withdraw(&mut self, from: usize) {
+        let mut withdrawn = false;
+        for closed in self.closed.iter_mut().skip(from).rev() {
+            if closed.answered || !closed.uncertain.iter().all(SendPermit::withdraw) {
+                break;
+            }
+            withdrawn |= !closed.uncertain.is_empty();
+            closed.uncertain.clear();
+        }
+        if withdrawn {
+            self.rewind();
+        }
     }
 
     fn is_unsent(&self, batch: BatchNumber) -> bool {
@@ -425,11 +464,6 @@ impl<W, R> Outbox<W, R> {
         }
         self.position(batch)
             .is_some_and(|at| at >= self.unsent_from())
-    }
-
-    /// Sub-batches that were closed and wait for their answer.
-    pub(crate) fn unanswered_count(&self) -> usize {
-        self.closed.len()
     }
 
     fn drop_answered(&mut self) {

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kelp_raft::{
-    EntryBuilder, EntryOutcome, LogIndex, NodeId, ProposeError, Raft, SubBatch, SubBatchOutcome,
+    EntryBuilder, EntryOutcome, LogIndex, NodeId, ProposeError, Raft, SendPermit, SubBatch,
+    SubBatchOutcome,
 };
 use kelp_storage::Database;
 use tokio::sync::{mpsc, oneshot};
@@ -34,7 +35,7 @@ pub(crate) enum HandOverError {
         /// Who leads, as far as this node knows.
         leader: Option<NodeId>,
     },
-    /// No room; the copy never executes.
+    /// No room, or withdrawn while it waited for room; the copy never executes.
     Overloaded,
     /// The copy may still execute.
     Unknown,
@@ -47,6 +48,7 @@ pub(crate) type HandOverResult = Result<(SubBatchOutcome, LogIndex), HandOverErr
 
 struct HandOver {
     sub_batch: SubBatch,
+    permit: SendPermit,
     answer: oneshot::Sender<HandOverResult>,
 }
 
@@ -64,12 +66,18 @@ impl Packer {
     }
 
     /// Queues the sub-batch before it returns, so that the order of calls is the order of entries.
+    /// It may be withdrawn until it is packed.
     pub(crate) fn hand_over(
         &self,
         sub_batch: SubBatch,
+        permit: SendPermit,
     ) -> impl Future<Output = HandOverResult> + Send + 'static {
         let (answer, receiver) = oneshot::channel();
-        let queued = self.queue.try_send(HandOver { sub_batch, answer });
+        let queued = self.queue.try_send(HandOver {
+            sub_batch,
+            permit,
+            answer,
+        });
         async move {
             match queued {
                 Ok(()) => receiver.await.unwrap_or(Err(HandOverError::Unknown)),
@@ -110,11 +118,19 @@ async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>
                 carried = Some(hand_over);
                 break;
             }
-            entry
-                .push(hand_over.sub_batch)
-                .expect("it was just found to fit");
-            answers.push(hand_over.answer);
+            if hand_over.permit.claim() {
+                entry
+                    .push(hand_over.sub_batch)
+                    .expect("it was just found to fit");
+                answers.push(hand_over.answer);
+            } else {
+                // Its sender has taken it back and may be gone, too.
+                let _ = hand_over.answer.send(Err(HandOverError::Overloaded));
+            }
             next = queue.try_recv().ok();
+        }
+        if answers.is_empty() {
+            continue;
         }
         in_flight.push(propose(raft.clone(), entry.finish(raft.now_stamp()), answers).await);
     }

@@ -3,8 +3,8 @@
 //!
 //! There is one sender task per node. When the route changes (another leader, a broken link, a
 //! refusal) all unanswered sub-batches are handed over again in order; the state machine drops what
-//! it has seen. A node that hears of no leader for [`LEADER_WAIT_FACTOR`] election timeouts refuses
-//! what it has handed to nobody, so that clients learn of it before their deadlines.
+//! it has seen. A node that has lost its leader ([`Leadership::is_lost`]) refuses what it has handed
+//! to nobody, so that clients learn of it before their deadlines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,15 +90,21 @@ impl Sender {
     fn hand_over(&self, route: Route, attempt: Attempt) -> HandOver {
         match route {
             Route::Here => {
-                let answer = self.parts.packer.hand_over(attempt.sub_batch.clone());
+                let answer = self
+                    .parts
+                    .packer
+                    .hand_over(attempt.sub_batch.clone(), attempt.permit.clone());
                 Box::pin(async move { (attempt, answer.await) })
             }
             Route::Peer(leader) => {
                 let request = forward::encode_request(self.parts.group, &attempt.sub_batch);
-                let reply =
-                    self.parts
-                        .bus
-                        .call(leader, PeerClass::Forward, request, HAND_OVER_DEADLINE);
+                let reply = self.parts.bus.call_permitted(
+                    leader,
+                    PeerClass::Forward,
+                    request,
+                    HAND_OVER_DEADLINE,
+                    attempt.permit.clone(),
+                );
                 Box::pin(async move {
                     let result = match reply.await {
                         Ok(reply) => forward::decode_reply(reply).unwrap_or_else(|error| {

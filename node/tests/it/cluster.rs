@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kelp_client::{Client, ClientError, RequestOptions};
 use kelp_node::certs::{Authority, NodeRequest};
-use kelp_node::node::{Node, NodeLimits, NodeOptions};
+use kelp_node::node::{Node, NodeLimits, NodeOptions, StartError};
 use kelp_node::status_report::StatusReport;
 use kelp_node::tls::{ClientAuth, PortTls, TlsMaterial, default_provider};
 use kelp_raft::{ClusterId, Member, NodeId, Timing};
@@ -121,6 +121,46 @@ impl TestCluster {
 
     /// Starts a node that is not running.
     pub(crate) fn start_node(&mut self, at: usize) {
+        let (runtime, node) = self.launch(at).expect("the node starts");
+        let test_node = &mut self.nodes[at];
+        test_node.runtime = Some(runtime);
+        test_node.node = Some(node);
+    }
+
+    /// Starts a node that must not serve, and returns why it does not.
+    pub(crate) fn start_refused(&mut self, at: usize) -> String {
+        match self.launch(at) {
+            Err(error) => error.to_string(),
+            Ok((runtime, node)) => {
+                self.nodes[at].runtime = Some(runtime);
+                self.nodes[at].node = Some(node);
+                self.wait_for_failure(at)
+            }
+        }
+    }
+
+    /// Why a running node ends by itself; it is gone then.
+    pub(crate) fn wait_for_failure(&mut self, at: usize) -> String {
+        let node = &mut self.nodes[at];
+        let runtime = node.runtime.take().expect("the node runs");
+        let running = node.node.take().expect("the node runs");
+        let failed =
+            runtime.block_on(async { tokio::time::timeout(PATIENCE, running.failed()).await });
+        runtime.shutdown_background();
+        failed.expect("the node ends by itself")
+    }
+
+    /// Empties the data directory of a node that is not running.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what an operator does to the files of a node"
+    )]
+    pub(crate) fn empty_directory(&self, at: usize) {
+        let directory = self.directory.path().join(&self.nodes[at].member.name);
+        std::fs::remove_dir_all(directory).expect("a stopped node holds no files");
+    }
+
+    fn launch(&self, at: usize) -> Result<(Runtime, Node), StartError> {
         let test_node = &self.nodes[at];
         let clock = SystemClock::new();
         let bundle = self
@@ -155,12 +195,14 @@ impl TestCluster {
             .build()
             .expect("a runtime can be made");
         let transport = Arc::new(test_node.transport.clone());
-        let node = runtime
-            .block_on(Node::start(options, seams(), transport))
-            .expect("the node starts");
-        let test_node = &mut self.nodes[at];
-        test_node.runtime = Some(runtime);
-        test_node.node = Some(node);
+        let node = runtime.block_on(Node::start(options, seams(), transport));
+        match node {
+            Ok(node) => Ok((runtime, node)),
+            Err(error) => {
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
     }
 
     /// Ends a node without a word, like a kill.

@@ -16,6 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 struct Link {
     /// Replies are held back.
     silent: bool,
+    /// New connections never open.
+    unreachable: bool,
     /// Connections with a lower number are broken.
     broken_below: u64,
     opened: u64,
@@ -32,6 +34,11 @@ impl TestTransport {
     /// From now on nothing comes back from `target`; requests still arrive there.
     pub(crate) fn hold_replies(&self, target: &str) {
         self.change(target, |link| link.silent = true);
+    }
+
+    /// From now on dialling `target` takes for ever.
+    pub(crate) fn hold_dials(&self, target: &str) {
+        self.change(target, |link| link.unreachable = true);
     }
 
     /// Breaks the open connections to `target`; new ones work.
@@ -65,6 +72,13 @@ impl Transport for TestTransport {
 
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
+            let unreachable = self
+                .links()
+                .get(address)
+                .is_some_and(|link| link.unreachable);
+            if unreachable {
+                std::future::pending::<()>().await;
+            }
             let stream = TokioTransport.connect(address).await?;
             let mut links = self.links();
             let link = links.entry(address.to_owned()).or_default();

@@ -2,9 +2,11 @@
 
 mod cluster;
 mod door;
+mod emptied;
 mod frames;
 mod links;
 mod order;
 mod raw;
 mod resend;
 mod serving;
+mod withdrawn;

@@ -215,13 +215,12 @@ async fn dialler_gives_up_on_a_silent_peer() {
         let mut pipe = FramePipe::new(server.accept(stream).await.unwrap());
         pipe.read_frame().await.unwrap();
         let mut welcome = bytes::BytesMut::new();
-        let (cluster, node, boot) = (CLUSTER, node_id(1), Boot::new(1));
-        let version = 1;
         super::super::Welcome {
-            version,
-            cluster,
-            node,
-            boot,
+            version: 1,
+            cluster: CLUSTER,
+            node: node_id(1),
+            boot: Boot::new(1),
+            directory: directory(1),
         }
         .encode(&mut welcome);
         pipe.write_frame(FrameKind::Welcome, &welcome.freeze())
@@ -284,6 +283,28 @@ impl Transport for Void {
     fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<Vec<SocketAddr>>> {
         pending().boxed()
     }
+}
+
+#[tokio::test]
+async fn withdrawn_call_is_never_sent_and_a_sent_one_cannot_be_withdrawn() {
+    let handler = Arc::new(Scripted::default());
+    let (_node, links) = pair(Arc::clone(&handler)).await;
+    let call = |request: &'static [u8], permit: &SendPermit| {
+        let (request, permit) = (Bytes::from_static(request), permit.clone());
+        links.call_permitted(node_id(1), PeerClass::Forward, request, PATIENCE, permit)
+    };
+    // Nothing leaves before this task yields.
+    let [withdrawn, sent] = [SendPermit::default(), SendPermit::default()];
+    let [first, second] = [call(b"withdrawn", &withdrawn), call(b"sent", &sent)];
+    assert!(withdrawn.withdraw());
+    assert!(matches!(first.await, Err(BusError::Unreachable(_))));
+    assert_eq!(second.await.unwrap(), "sent");
+    assert!(!sent.withdraw());
+    let seen = lock(&handler.seen)
+        .iter()
+        .map(|seen| seen.2.clone())
+        .collect::<Vec<_>>();
+    assert_eq!(seen, ["sent"]);
 }
 
 #[tokio::test]

@@ -4,12 +4,13 @@ use bytes::BytesMut;
 
 use super::super::frame::put_header;
 use super::super::output::{Output, SLICES_MAX};
-use super::super::{FRAME_BYTES_MAX, FrameError, Refusal, Welcome, decode_frame};
+use super::super::{FRAME_BYTES_MAX, FrameError, Refusal, RefusalCode, Welcome, decode_frame};
 use super::*;
 
 /// One of each, as in docs/formats/peer.md.
 const HELLO: &[u8] = include_bytes!("../../../testdata/v1/peer_hello.bin");
 const WELCOME: &[u8] = include_bytes!("../../../testdata/v1/peer_welcome.bin");
+const REFUSAL: &[u8] = include_bytes!("../../../testdata/v1/peer_refusal.bin");
 const REQUEST: &[u8] = include_bytes!("../../../testdata/v1/peer_request.bin");
 
 /// What one vectored write would take.
@@ -50,11 +51,24 @@ fn welcome_has_the_documented_bytes() {
         cluster: counting_cluster(),
         node: node_id(1),
         boot: Boot::new(7),
+        directory: directory(1),
     };
     let mut bytes = BytesMut::new();
     welcome.encode(&mut bytes);
     assert_eq!(bytes, WELCOME);
     assert_eq!(Welcome::decode(&bytes), Ok(welcome));
+}
+
+#[test]
+fn refusal_has_the_documented_bytes() {
+    let refusal = Refusal {
+        code: RefusalCode::Emptied,
+        text: "no".to_owned(),
+    };
+    let mut bytes = BytesMut::new();
+    refusal.encode(&mut bytes);
+    assert_eq!(bytes, REFUSAL);
+    assert_eq!(Refusal::decode(&bytes), refusal);
 }
 
 #[test]
@@ -150,11 +164,12 @@ fn unknown_kinds_and_classes_are_refused() {
 #[test]
 fn refusal_text_is_cut_and_cleaned() {
     let mut bytes = BytesMut::new();
-    let text = "ä".repeat(400);
-    Refusal { text }.encode(&mut bytes);
-    assert_eq!(bytes.len(), 512);
-    let hostile = Refusal::decode(b"no\n\x1b[31mway");
+    let (code, text) = (RefusalCode::Other, "ä".repeat(400));
+    Refusal { code, text }.encode(&mut bytes);
+    assert_eq!(bytes.len(), 1 + 512);
+    let hostile = Refusal::decode(b"\x09no\n\x1b[31mway");
     assert_eq!(hostile.text, "no  [31mway");
+    assert_eq!(hostile.code, RefusalCode::Other, "of a later version");
 }
 
 proptest::proptest! {

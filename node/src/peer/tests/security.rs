@@ -147,6 +147,55 @@ async fn plaintext_is_refused() {
 }
 
 #[tokio::test]
+async fn silent_strangers_do_not_keep_a_peer_out() {
+    let authority = authority(CLUSTER, 1);
+    let limits = PeerLimits {
+        strangers: 2,
+        ..PeerLimits::default()
+    };
+    let node = TestNode::start_with(limits, &authority, 1).await;
+    let mut oldest = node.dial().await;
+    let _newer = [node.dial().await, node.dial().await];
+    assert!(oldest.read_u8().await.is_err());
+    let links = links(&node_bundle(&authority, 2), 2, START);
+    node.introduce(&links);
+    assert_eq!(call(&links, 1, "echo").await.unwrap(), "echo");
+}
+
+#[tokio::test]
+async fn peers_beyond_the_limit_are_refused_and_the_others_stay() {
+    let authority = authority(CLUSTER, 1);
+    let limits = PeerLimits {
+        connections: 1,
+        ..PeerLimits::default()
+    };
+    let node = TestNode::start_with(limits, &authority, 1).await;
+    let [first, second] = [2, 3].map(|number| {
+        let links = links(&node_bundle(&authority, number), number, START);
+        node.introduce(&links);
+        links
+    });
+    assert_eq!(call(&first, 1, "echo").await.unwrap(), "echo");
+    assert_unreachable(call(&second, 1, "echo").await, "too many connections");
+    assert_eq!(call(&first, 1, "echo").await.unwrap(), "echo");
+    node.refused(RefusalReason::Busy).await;
+}
+
+#[tokio::test]
+async fn connection_that_says_nothing_is_ended_soon() {
+    let authority = authority(CLUSTER, 1);
+    let limits = PeerLimits {
+        first_byte: Duration::from_millis(50),
+        handshake: PATIENCE,
+        ..PeerLimits::default()
+    };
+    let node = TestNode::start_with(limits, &authority, 1).await;
+    let mut stream = node.dial().await;
+    assert!(stream.read_u8().await.is_err());
+    node.refused(RefusalReason::Slow).await;
+}
+
+#[tokio::test]
 async fn silence_before_the_handshake_is_ended() {
     let (_, node) = hasty_victim().await;
     let mut stream = node.dial().await;

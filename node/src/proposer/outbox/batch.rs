@@ -1,7 +1,8 @@
-//! The parts of the outbox: the open sub-batch, which collects, and closed ones, which wait for an answer.
+//! The parts of the outbox: the open sub-batch, which collects, and closed ones, which wait for an
+//! answer.
 
 use bytes::BytesMut;
-use kelp_raft::SubBatch;
+use kelp_raft::{SendPermit, SubBatch};
 use kelp_seams::Monotonic;
 
 use super::{Refusal, Told, WriteOutcome};
@@ -26,7 +27,9 @@ pub(super) struct Closed<W> {
     pub(super) pending: Vec<Pending<W>>,
     pub(super) deadline_first: Option<Monotonic>,
     /// Hand-overs of which nobody knows whether they execute.
-    pub(super) uncertain_count: u32,
+    pub(super) uncertain: Vec<SendPermit>,
+    /// Whether it was ever handed over.
+    pub(super) handed_over: bool,
     pub(super) answered: bool,
 }
 
@@ -105,7 +108,8 @@ impl<W> Closed<W> {
         self.deadline_first = first_deadline(&self.pending);
     }
 
-    /// Removes the commands whose deadlines have passed; nobody was handed them. Returns the bytes freed.
+    /// Removes the commands whose deadlines have passed; nobody was handed them. Returns the bytes
+    /// freed.
     pub(super) fn remove_expired(&mut self, now: Monotonic, told: &mut Told<W>) -> usize {
         let mut batch = Batch {
             commands: BytesMut::from(&self.sub_batch.commands[..]),

@@ -140,6 +140,7 @@ fn a_deadline_after_the_hand_over_is_unknown_and_the_sub_batch_stays() {
     let mut order = ConnectionOrder::default();
     push(&mut outbox, &mut order, "a");
     let attempt = outbox.next_to_send().expect("waits");
+    assert!(attempt.permit.claim());
 
     assert_eq!(outbox.expire(at(1_001)), [("a", WriteOutcome::Unknown)]);
     assert!(outbox.expire(at(1_002)).is_empty());
@@ -193,11 +194,59 @@ fn a_deadline_in_a_refused_hand_over_removes_the_command() {
 }
 
 #[test]
+fn a_deadline_while_the_hand_over_waits_on_its_way_out_removes_the_command() {
+    let mut outbox = outbox();
+    let mut order = ConnectionOrder::default();
+    push(&mut outbox, &mut order, "sent");
+    let sent = outbox.next_to_send().expect("waits");
+    assert!(sent.permit.claim());
+    push(&mut outbox, &mut order, "late");
+    let waiting = outbox.next_to_send().expect("waits");
+    outbox
+        .push(&mut order, at(9_000), "b", |buffer| buffer.put_slice(b"b"))
+        .expect("there is room");
+    let behind = outbox.next_to_send().expect("waits");
+
+    let refused = WriteOutcome::NotExecuted(Refusal::DeadlinePassed);
+    assert_eq!(
+        outbox.expire(at(1_000)),
+        [("sent", WriteOutcome::Unknown), ("late", refused)]
+    );
+    assert!(!waiting.permit.claim() && !behind.permit.claim());
+    outbox.attempt_failed(&waiting, AttemptFailure::NotExecuted);
+    outbox.attempt_failed(&behind, AttemptFailure::NotExecuted);
+
+    let again: Vec<_> = std::iter::from_fn(|| outbox.next_to_send()).collect();
+    let commands: Vec<_> = again
+        .iter()
+        .map(|attempt| &attempt.sub_batch.commands[..])
+        .collect();
+    assert_eq!(commands, [&b"sent"[..], b"", b"b"]);
+    assert!(again.iter().all(|attempt| attempt.is_repeated));
+}
+
+#[test]
+fn a_hand_over_that_waits_on_its_way_out_is_refused_without_a_leader() {
+    let mut outbox = outbox();
+    let mut order = ConnectionOrder::default();
+    push(&mut outbox, &mut order, "waiting");
+    let waiting = outbox.next_to_send().expect("waits");
+
+    let (told, _) = outbox.refuse_unsent(Refusal::NoLeader);
+    let refused = WriteOutcome::NotExecuted(Refusal::NoLeader);
+    assert_eq!(told, [("waiting", refused)]);
+    assert!(!waiting.permit.claim());
+    outbox.attempt_failed(&waiting, AttemptFailure::NotExecuted);
+    assert!(outbox.is_empty());
+}
+
+#[test]
 fn without_a_leader_only_what_nobody_was_handed_is_refused() {
     let mut outbox = outbox();
     let mut order = ConnectionOrder::default();
     push(&mut outbox, &mut order, "sent");
     let sent = outbox.next_to_send().expect("waits");
+    assert!(sent.permit.claim());
     outbox.attempt_failed(&sent, AttemptFailure::Unknown);
     push(&mut outbox, &mut order, "unsent");
     outbox
