@@ -35,7 +35,7 @@ pub enum ClientError {
         reason: String,
     },
     /// A node refused the call for a reason that time does not heal. Not executed.
-    #[error("refused, {status}: {message}")]
+    #[error("{status}: {message}")]
     Refused {
         /// The kind of refusal.
         status: Status,

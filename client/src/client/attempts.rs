@@ -225,8 +225,9 @@ impl<'a> Course<'a> {
     /// Waits before the next attempt, or says that there is no time for one.
     ///
     /// A refusal that time does not heal, as of a certificate, ends the call when every endpoint
-    /// has been tried and none took part. The first round over the endpoints is without waits. Then each wait is a random half to
-    /// whole of a time that doubles, so that clients of a failed node do not return in step.
+    /// has been tried and none took part. The first round over the endpoints is without waits.
+    /// Then each wait is a random half to whole of a time that doubles, so that clients of a failed
+    /// node do not return in step.
     async fn wait(&mut self, failure: Failure) -> Result<(), ClientError> {
         self.attempts += 1;
         let endpoints = u32::try_from(self.settings.endpoints.len()).unwrap_or(u32::MAX);

@@ -27,7 +27,7 @@ pub(super) struct ExportArgs {
     #[arg(long, value_enum)]
     format: Option<RecordFormat>,
     /// Only keys that begin with this
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prefix: Option<OsString>,
     /// Go on with the interrupted export to FILE
     #[arg(long, requires = "file", conflicts_with = "resume_after")]

@@ -103,13 +103,18 @@ impl Failure {
     /// The same failure, saying also what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
-        self.message = format!("{}: {}", self.message, one_line(hint.as_ref()));
+        self.message = format!("{}; {}", self.message, one_line(hint.as_ref()));
         self
     }
 
     /// A failure of the local file at `path`.
     pub fn file(exit: Exit, path: &std::path::Path, error: &io::Error) -> Self {
         Self::new(exit, format!("{}: {}", path.display(), plain(error)))
+    }
+
+    /// A directory that cannot be used, with what helps.
+    pub fn directory(path: &std::path::Path, error: &io::Error) -> Self {
+        Self::file(Exit::Refused, path, error).hint(directory_hint(error.kind()))
     }
 
     /// A failure to write to standard output. A reader that went away, like `head`, is no failure
@@ -120,6 +125,18 @@ impl Failure {
         } else {
             Self::usage(format!("cannot write to standard output: {}", plain(error)))
         }
+    }
+}
+
+/// What helps when the directory of `--dir` cannot be used.
+pub(crate) fn directory_hint(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a part of that path is a file: choose another with --dir"
+        }
+        io::ErrorKind::NotFound => "no directory can be made there: choose another with --dir",
+        io::ErrorKind::StorageFull => "free some space, or choose another disk with --dir",
+        _ => "make it writable for this user, or choose another with --dir",
     }
 }
 

@@ -24,7 +24,7 @@ fn every_command_is_understood() {
     for line in [
         "kelp dev --nodes 5 --base-port 0 --dir d --keep --restart",
         "kelp dev node kill 2 --dir d",
-        "kelp start --dir d --certs c --insecure --join a:1,b:1",
+        "kelp start --dir d --certs c --insecure --join a:1,west=b:1 --resp a:2",
         "kelp start --member id=1,peer=a:1 --member id=2,peer=b:1 --config f",
         "kelp put k v",
         "kelp put k -",
@@ -33,6 +33,9 @@ fn every_command_is_understood() {
         "kelp del k --timeout 1s",
         "kelp scan a m --limit 3 --reverse",
         "kelp scan --prefix p",
+        "kelp scan --prefix -p",
+        "kelp scan -5 -1 --limit 3",
+        "kelp scan -- -b -m",
         "kelp status -o json",
         "kelp import - --format jsonl --resume-from 5",
         "kelp export f --resume",
@@ -63,6 +66,13 @@ fn a_wrong_line_is_answered_in_one_line() {
         "kelp scan a --prefix p",
         "the argument '[START]' cannot be used with '--prefix <TEXT>'",
     );
+}
+
+#[test]
+fn limits_of_nothing_and_unknown_flags_are_refused() {
+    assert!(parse("kelp scan --limit 0").is_err());
+    assert!(parse("kelp scan --lmit 3").is_err());
+    assert!(parse("kelp bench --rate 0").is_err());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The first members of a cluster, as `--join` and `--member` name them: parsed, and checked against
-//! each other and against the node's own listeners.
+//! The first members of a cluster, as `--join` and `--member` name them: parsed, and checked
+//! against each other and against the node's own listeners.
 //!
 //! Every member is told the whole list, so that any of them can found the cluster with it. What one
 //! host says of itself must therefore be what all others are told.

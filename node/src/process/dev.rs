@@ -166,7 +166,7 @@ struct Home {
 impl Home {
     fn open(options: &DevOptions) -> Result<Self, Failure> {
         let (path, temporary) = if let Some(path) = &options.directory {
-            files::create_directory(path).map_err(|error| broken(path, &error))?;
+            files::create_directory(path).map_err(|error| Failure::directory(path, &error))?;
             claim(&Layout::new(path))?;
             (path.clone(), false)
         } else {
@@ -224,7 +224,7 @@ fn claim(layout: &Layout) -> Result<(), Failure> {
         ));
     }
     let marker = layout.marker();
-    files::write_atomically(&marker, MARKER_TEXT).map_err(|error| broken(&marker, &error))
+    files::write_atomically(&marker, MARKER_TEXT).map_err(|error| Failure::directory(root, &error))
 }
 
 /// Takes the cluster as it was: its members know each other by their addresses.

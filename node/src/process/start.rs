@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{self, SignalKind};
 
 use crate::certs::Identity;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, directory_hint};
 use crate::config::{MemberSettings, NodeSettings};
 use crate::descriptors;
 use crate::node::{Node, NodeLimits, NodeOptions, StartError};
@@ -287,8 +287,8 @@ fn members(
         return Ok(members);
     }
     Err(Failure::usage(format!(
-        "node {node} is not where --join or --member says: {}; make them agree (0.0.0.0 listens on \
-         every address of this host)",
+        "--join or --member describes node {node} otherwise than its own options: {}; make them \
+         agree (0.0.0.0 listens on every address of this host)",
         differences.join(", ")
     )))
 }
@@ -322,16 +322,7 @@ fn start_failure(error: &StartError) -> Failure {
                 .hint("choose an empty or absent directory with --dir")
         }
         StartError::Directory(OpenError::Io { source, .. }) => {
-            Failure::caused(Exit::Refused, error).hint(match source.kind() {
-                io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-                    "a part of that path is a file: choose another with --dir"
-                }
-                io::ErrorKind::NotFound => {
-                    "no directory can be made there: choose another with --dir"
-                }
-                io::ErrorKind::StorageFull => "free some space, or choose another disk with --dir",
-                _ => "make the directory writable for this user, or choose another with --dir",
-            })
+            Failure::caused(Exit::Refused, error).hint(directory_hint(source.kind()))
         }
         StartError::Raft(kelp_raft::StartError::ForeignData { .. }) => {
             Failure::caused(Exit::Refused, error).hint(

@@ -51,6 +51,13 @@ fn wrong_options_are_usage_errors() {
     );
     check(
         ClientArgs {
+            timeout: Some("0s".to_owned()),
+            ..base()
+        },
+        "--timeout: 0 leaves no time",
+    );
+    check(
+        ClientArgs {
             endpoints: Some(", ".to_owned()),
             ..base()
         },
@@ -121,4 +128,18 @@ fn failed_calls_have_their_documented_exit_codes() {
     ] {
         assert_eq!(Failure::from(&error).exit.code(), code, "{error}");
     }
+}
+
+#[test]
+fn an_unavailable_cluster_is_told_from_an_absent_one() {
+    let message = |reached| {
+        let error = ClientError::Unavailable {
+            attempts: 3,
+            reached,
+            reason: "no".to_owned(),
+        };
+        Failure::from(&error).message
+    };
+    assert!(message(true).contains("kelp status"));
+    assert!(message(false).contains("is a node running there?"));
 }

@@ -68,3 +68,25 @@ fn the_table_leaves_out_what_was_not_asked_for() {
     assert!(table.contains("writes"), "{table}");
     assert!(!table.contains("\nreads"), "{table}");
 }
+
+#[test]
+fn a_benchmark_without_one_success_has_failed() {
+    assert_eq!(report().verdict(), Ok(Exit::Done));
+    let verdict = |outcomes: &[Executed]| {
+        let read = Operation::Read { key: Bytes::new() };
+        let mut tally = Tally::new();
+        for executed in outcomes {
+            tally.count(&read, Err(*executed), Duration::ZERO);
+        }
+        let measured = Measured {
+            elapsed: Duration::from_secs(1),
+            cpu_seconds: 0.0,
+            tally,
+        };
+        Report::new(setup(), &measured).verdict()
+    };
+    let exit = |outcomes: &[Executed]| verdict(outcomes).unwrap_err().exit;
+    assert_eq!(exit(&[Executed::No, Executed::No]), Exit::Unavailable);
+    assert_eq!(exit(&[Executed::No, Executed::Unknown]), Exit::Unknown);
+    assert_eq!(verdict(&[]), Ok(Exit::Done));
+}
