@@ -92,7 +92,7 @@ pub(crate) async fn run(
     let mut turned_away = JoinSet::new();
     while !*stop.borrow() {
         while turned_away.try_join_next().is_some() {}
-        let (stream, place) = tokio::select! {
+        let (stream, stranger) = tokio::select! {
             Some(ended) = connections.join_next() => {
                 log_panic(ended);
                 continue;
@@ -100,10 +100,10 @@ pub(crate) async fn run(
             _ = stop.changed() => continue,
             accepted = accept(&mut accepting, &port.seats) => accepted,
         };
-        if let Some(place) = place {
+        if let Some(stranger) = stranger {
             let (tls, port, stop) = (tls.clone(), Arc::clone(&port), stop.clone());
             connections.spawn(async move {
-                let ended = greet_and_serve(stream, place, &tls, port, stop).await;
+                let ended = greet_and_serve(stream, stranger, &tls, port, stop).await;
                 tracing::debug!(?ended, "client connection ended");
             });
             continue;
@@ -119,22 +119,23 @@ pub(crate) async fn run(
     }
 }
 
-/// The next connection, and its place if there is one. Cancel-safe.
+/// The next connection, in a place if there is one. Cancel-safe.
 async fn accept(accepting: &mut Accepting, seats: &Seats) -> (BoxStream, Option<Stranger>) {
     let place = seats.wait_for_place().await;
     let (stream, _) = accepting.next().await;
-    (stream, place.or_else(|| seats.place()))
+    let place = place.or_else(|| seats.place());
+    (stream, place.map(|place| seats.stranger(place)))
 }
 
 async fn greet_and_serve(
     stream: BoxStream,
-    place: Stranger,
+    stranger: Stranger,
     tls: &PortTls,
     port: Arc<PortContext>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<connection::End> {
     match tokio::time::timeout(GREETING_TIME_MAX, tls.meet(stream)).await?? {
-        Accepted::Ready(stream) => connection::serve(stream, place, port, stop).await,
+        Accepted::Ready(stream) => connection::serve(stream, stranger, port, stop).await,
         Accepted::NotTls(stream) => {
             port.seats.refused(DoorReason::Plaintext);
             farewell::turn_away(stream, Status::Refused, TLS_ONLY).await?;

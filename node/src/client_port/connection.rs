@@ -62,8 +62,8 @@ enum Event {
 struct Connection {
     port: Arc<PortContext>,
     session: Session,
-    /// The place that is given up once the session has a seat.
-    place: Option<Stranger>,
+    /// Until the session has a seat.
+    stranger: Option<Stranger>,
     input: BytesMut,
     /// Bytes that the frame at the start of `input` needs; 0 when it was not looked at yet.
     needed: usize,
@@ -79,7 +79,7 @@ struct Connection {
 /// Serves one connection until it ends; `stop` asks it to answer what is in flight and close.
 pub(super) async fn serve<S>(
     stream: S,
-    place: Stranger,
+    stranger: Stranger,
     port: Arc<PortContext>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<End>
@@ -87,7 +87,7 @@ where
     S: AsyncRead + AsyncWrite,
 {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    let mut connection = Connection::new(port, place);
+    let mut connection = Connection::new(port, stranger);
     let mut round: Option<Round> = None;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -127,11 +127,11 @@ where
 }
 
 impl Connection {
-    fn new(port: Arc<PortContext>, place: Stranger) -> Self {
+    fn new(port: Arc<PortContext>, stranger: Stranger) -> Self {
         let mut connection = Self {
             session: Session::new(Arc::clone(&port)),
             port,
-            place: Some(place),
+            stranger: Some(stranger),
             input: BytesMut::with_capacity(INPUT_BYTES),
             needed: 0,
             input_ended: false,
@@ -160,8 +160,8 @@ impl Connection {
         }
         self.parse();
         self.session.advance();
-        if self.place.is_some() && self.session.is_greeted() {
-            self.place = None;
+        if self.stranger.is_some() && self.session.is_greeted() {
+            self.stranger = None;
         }
         self.session.report_held(self.input.capacity());
         self.watch();

@@ -25,9 +25,14 @@ pub(crate) struct Seats {
     metrics: Arc<ConnectionMetrics>,
 }
 
-/// The place of a connection before its hello.
-pub(crate) struct Stranger {
+/// A free place for a connection that has not said hello.
+pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
+}
+
+/// A connection before its hello, in its place.
+pub(super) struct Stranger {
+    _place: Place,
     _counted: Counted,
 }
 
@@ -74,7 +79,7 @@ impl Seats {
     }
 
     /// A place for a stranger, waiting for one if that makes sense. Cancel-safe.
-    pub(super) async fn wait_for_place(&self) -> Option<Stranger> {
+    pub(super) async fn wait_for_place(&self) -> Option<Place> {
         let place = self.place();
         if place.is_some() || self.crowded.load(Ordering::Relaxed) {
             return place;
@@ -84,14 +89,14 @@ impl Seats {
             self.crowded.store(true, Ordering::Relaxed);
             return None;
         };
-        Some(self.stranger(permit))
+        Some(Place { _permit: permit })
     }
 
     /// A place for a stranger, if there is one now.
-    pub(super) fn place(&self) -> Option<Stranger> {
+    pub(super) fn place(&self) -> Option<Place> {
         let permit = Arc::clone(&self.strangers).try_acquire_owned().ok()?;
         self.crowded.store(false, Ordering::Relaxed);
-        Some(self.stranger(permit))
+        Some(Place { _permit: permit })
     }
 
     /// A seat for a client; `None` when all are taken, which is counted.
@@ -107,9 +112,10 @@ impl Seats {
         None
     }
 
-    fn stranger(&self, permit: OwnedSemaphorePermit) -> Stranger {
+    /// Puts a new connection into a place.
+    pub(super) fn stranger(&self, place: Place) -> Stranger {
         Stranger {
-            _permit: permit,
+            _place: place,
             _counted: self.counted(ConnectionMetrics::strangers),
         }
     }
@@ -148,15 +154,26 @@ mod tests {
         assert!(seats.seat().is_some());
     }
 
+    #[test]
+    fn a_stranger_counts_from_its_arrival_until_it_has_a_seat() {
+        let (seats, metrics) = seats(1, 1);
+        let place = seats.place().unwrap();
+        assert_eq!(metrics.strangers().load(Ordering::Relaxed), 0);
+        let stranger = seats.stranger(place);
+        assert_eq!(metrics.strangers().load(Ordering::Relaxed), 1);
+        drop(stranger);
+        assert_eq!(metrics.strangers().load(Ordering::Relaxed), 0);
+        assert!(seats.place().is_some());
+    }
+
     #[tokio::test]
     async fn silent_strangers_take_no_seat_and_make_the_next_wait_only_once() {
-        let (seats, metrics) = seats(1, 2);
+        let (seats, _) = seats(1, 2);
         let silent = (seats.place().unwrap(), seats.place().unwrap());
         assert!(seats.seat().is_some());
         assert!(seats.wait_for_place().await.is_none());
         let again = seats.wait_for_place();
         assert!(matches!(again.now_or_never(), Some(None)));
-        assert_eq!(metrics.strangers().load(Ordering::Relaxed), 2);
         drop(silent);
         assert!(seats.wait_for_place().await.is_some());
     }
