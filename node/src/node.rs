@@ -5,8 +5,8 @@
 //! committed part of the log is applied before Raft starts; peers are let in before clients.
 //!
 //! The stop hands over first and drains then: readiness off, the leadership to another node, no new
-//! clients, answers to what is in flight through the new leader, Raft, peers, storage. Each step has
-//! a share of the grace period; what is not done by then is left to crash safety.
+//! clients, answers to what is in flight through the new leader, Raft, peers, storage. Each step
+//! has a share of the grace period; what is not done by then is left to crash safety.
 
 mod addresses;
 mod bootstrap;
@@ -184,7 +184,7 @@ impl Core {
             "addresses",
             addresses::follow(raft.clone(), links.clone(), named),
         );
-        let (packer, packing) = Packer::new(raft.clone(), database.clone());
+        let (packer, packing) = Packer::new(raft.clone(), database.clone(), proposer.metrics());
         vitals.spawn("packer", packing);
         let clock = Arc::clone(&seams.clock);
         let service = PeerService::new(raft.clone(), packer.clone(), clock, GROUP);

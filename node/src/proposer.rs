@@ -123,6 +123,12 @@ impl Proposer {
         attempt
     }
 
+    /// Brings the gauge up to date while nothing is handed over.
+    fn count_unanswered(&self) {
+        let outbox = self.lock();
+        self.metrics.set_unanswered(outbox.unanswered_count());
+    }
+
     fn lock(&self) -> MutexGuard<'_, Outbox<Ticket, Ticket>> {
         self.outbox.lock().expect(
             "a panic inside the outbox leaves writes in doubt, so whoever comes next ends too",

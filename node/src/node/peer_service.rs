@@ -1,5 +1,5 @@
-//! What a node answers to its peers: Raft's messages go to Raft, forwarded writes to the packer, and
-//! a new node learns whether there is a log.
+//! What a node answers to its peers: Raft's messages go to Raft, forwarded writes to the packer,
+//! and a new node learns whether there is a log.
 
 use std::error::Error;
 use std::sync::Arc;

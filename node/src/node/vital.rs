@@ -23,7 +23,8 @@ impl Vitals {
         }
     }
 
-    /// Runs `task`, whose panic ends the node: half a node would keep its leadership and serve nobody.
+    /// Runs `task`, whose panic ends the node: half a node would keep its leadership and serve
+    /// nobody.
     pub(super) fn spawn(
         &self,
         name: &'static str,

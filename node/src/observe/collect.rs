@@ -119,6 +119,8 @@ impl NodeCollector {
         vec![
             Samples::single(metrics::OUTBOX_UNANSWERED, unanswered),
             Samples::single(metrics::OUTBOX_SENT_AGAIN, number(outbox.sent_again())),
+            Samples::single(metrics::PACKED_ENTRIES, number(outbox.packed_entries())),
+            Samples::single(metrics::PACKED_COMMANDS, number(outbox.packed_commands())),
         ]
     }
 

@@ -64,6 +64,10 @@ families! {
         "Sub-batches of this node's writes that have been closed and not answered yet.";
     OUTBOX_SENT_AGAIN = Counter "kelp_proposer_sent_again_batches_total" []
         "Sub-batches that were handed to a leader again, after a broken link or another leader.";
+    PACKED_ENTRIES = Counter "kelp_proposer_packed_entries_total" []
+        "Log entries that this node packed for Raft, as the leader or in the belief to be it.";
+    PACKED_COMMANDS = Counter "kelp_proposer_packed_commands_total" []
+        "Commands in the log entries that this node packed for Raft.";
 
     WAL_WRITTEN_BYTES = Counter "kelp_storage_wal_written_bytes_total" []
         "Bytes written to the write-ahead log.";

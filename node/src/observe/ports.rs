@@ -69,6 +69,8 @@ impl ConnectionMetrics {
 pub struct OutboxMetrics {
     unanswered: AtomicUsize,
     sent_again: AtomicU64,
+    packed_entries: AtomicU64,
+    packed_commands: AtomicU64,
 }
 
 impl OutboxMetrics {
@@ -80,6 +82,22 @@ impl OutboxMetrics {
     /// Counts sub-batches that are handed over not for the first time.
     pub(crate) fn count_sent_again(&self, count: u64) {
         self.sent_again.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Counts a log entry that was packed from what waited here.
+    pub(crate) fn count_packed(&self, commands: u64) {
+        self.packed_entries.fetch_add(1, Ordering::Relaxed);
+        self.packed_commands.fetch_add(commands, Ordering::Relaxed);
+    }
+
+    /// Log entries that this node has packed.
+    pub(crate) fn packed_entries(&self) -> u64 {
+        self.packed_entries.load(Ordering::Relaxed)
+    }
+
+    /// Commands in the log entries that this node has packed.
+    pub(crate) fn packed_commands(&self) -> u64 {
+        self.packed_commands.load(Ordering::Relaxed)
     }
 
     /// Sub-batches closed and not answered yet.

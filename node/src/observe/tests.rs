@@ -92,6 +92,8 @@ fn observer(peers: u16) -> Observer {
     let outbox = OutboxMetrics::default();
     outbox.set_unanswered(5);
     outbox.count_sent_again(2);
+    outbox.count_packed(30);
+    outbox.count_packed(12);
     Observer::over(Arc::new(Busy { peers, outbox }))
 }
 
@@ -119,6 +121,8 @@ fn connections_and_writes_under_way_are_shown() {
         "kelp_client_refused_connections_total{reason=\"crowded\"} 0",
         "kelp_proposer_unanswered_batches 5",
         "kelp_proposer_sent_again_batches_total 2",
+        "kelp_proposer_packed_entries_total 2",
+        "kelp_proposer_packed_commands_total 42",
     ] {
         assert_line(&text, line);
     }

@@ -9,9 +9,9 @@
 //! moment it is first handed to a leader it is re-sent unchanged until somebody answers for it, so
 //! the state machine executes each number once whatever the links and the leaders do
 //! (docs/adr/0004). Whoever waits for a command is told its outcome once: with the result, with
-//! "surely not executed", or with "unknown" when its deadline passes after the hand-over. A hand-over
-//! that still waits on its way out, for a link or for the packer, is withdrawn then, and its commands
-//! are surely not executed.
+//! "surely not executed", or with "unknown" when its deadline passes after the hand-over. A
+//! hand-over that still waits on its way out, for a link or for the packer, is withdrawn then, and
+//! its commands are surely not executed.
 //!
 //! Reads may ride on a sub-batch that nobody has been handed yet: they are served from the state
 //! right after it, without a round to the quorum.

@@ -5,6 +5,7 @@
 //! entry, not the command, pays for Raft. A few entries are in flight at once. On a node that does
 //! not lead, Raft refuses the proposal and the packer passes that on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +17,8 @@ use kelp_raft::{
 };
 use kelp_storage::Database;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::observe::OutboxMetrics;
 
 /// Entries proposed but not yet applied. More does not help: what waits behind them makes the next
 /// entry larger, and each entry costs a round of openraft on three nodes.
@@ -60,9 +63,13 @@ pub(crate) struct Packer {
 
 impl Packer {
     /// A handle and the task behind it, which ends when the last handle is dropped.
-    pub(crate) fn new(raft: Raft, database: Database) -> (Self, impl Future<Output = ()> + Send) {
+    pub(crate) fn new(
+        raft: Raft,
+        database: Database,
+        metrics: Arc<OutboxMetrics>,
+    ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, receiver) = mpsc::channel(QUEUE_SUB_BATCHES_MAX);
-        (Self { queue }, run(raft, database, receiver))
+        (Self { queue }, run(raft, database, metrics, receiver))
     }
 
     /// Queues the sub-batch before it returns, so that the order of calls is the order of entries.
@@ -87,7 +94,12 @@ impl Packer {
     }
 }
 
-async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>) {
+async fn run(
+    raft: Raft,
+    database: Database,
+    metrics: Arc<OutboxMetrics>,
+    mut queue: mpsc::Receiver<HandOver>,
+) {
     let mut in_flight = FuturesUnordered::new();
     let mut carried = None;
     loop {
@@ -112,6 +124,7 @@ async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>
         }
         let mut entry = EntryBuilder::new();
         let mut answers = Vec::new();
+        let mut command_count = 0;
         let mut next = Some(first);
         while let Some(hand_over) = next {
             if !entry.fits(&hand_over.sub_batch) {
@@ -119,6 +132,7 @@ async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>
                 break;
             }
             if hand_over.permit.claim() {
+                command_count += u64::from(hand_over.sub_batch.command_count);
                 entry
                     .push(hand_over.sub_batch)
                     .expect("it was just found to fit");
@@ -132,6 +146,7 @@ async fn run(raft: Raft, database: Database, mut queue: mpsc::Receiver<HandOver>
         if answers.is_empty() {
             continue;
         }
+        metrics.count_packed(command_count);
         in_flight.push(propose(raft.clone(), entry.finish(raft.now_stamp()), answers).await);
     }
     while in_flight.next().await.is_some() {}

@@ -3,16 +3,17 @@
 //!
 //! There is one sender task per node. When the route changes (another leader, a broken link, a
 //! refusal) all unanswered sub-batches are handed over again in order; the state machine drops what
-//! it has seen. A node that has lost its leader ([`Leadership::is_lost`]) refuses what it has handed
-//! to nobody, so that clients learn of it before their deadlines.
+//! it has seen. A node that has lost its leader ([`Leadership::is_lost`]) refuses what it has
+//! handed to nobody, so that clients learn of it before their deadlines.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use kelp_raft::{BusError, GroupId, PeerBus, PeerClass};
+use kelp_raft::{BusError, GroupId, NodeId, PeerBus, PeerClass};
 use kelp_seams::{Clock, Monotonic};
 
 use super::outbox::{Attempt, AttemptFailure, Refusal};
@@ -65,7 +66,9 @@ pub(crate) async fn run(parts: SenderParts) {
     loop {
         sender.hand_over_what_waits();
         tokio::select! {
-            Some((attempt, result)) = sender.under_way.next() => sender.take_result(&attempt, result),
+            Some((attempt, result)) = sender.under_way.next() => {
+                sender.take_result(&attempt, result);
+            }
             () = sender.parts.proposer.woken() => {}
             Ok(()) = leader_changes.changed() => sender.follow_route(),
             _ = tick.tick() => sender.tick(),
@@ -105,17 +108,7 @@ impl Sender {
                     HAND_OVER_DEADLINE,
                     attempt.permit.clone(),
                 );
-                Box::pin(async move {
-                    let result = match reply.await {
-                        Ok(reply) => forward::decode_reply(reply).unwrap_or_else(|error| {
-                            tracing::warn!(peer = %leader, %error, "answer to a forwarded sub-batch is malformed");
-                            Err(HandOverError::Unknown)
-                        }),
-                        Err(BusError::Unreachable(_)) => Err(HandOverError::NotLeader { leader: None }),
-                        Err(_) => Err(HandOverError::Unknown),
-                    };
-                    (attempt, result)
-                })
+                Box::pin(async move { (attempt, answer_of(leader, reply.await)) })
             }
         }
     }
@@ -171,5 +164,18 @@ impl Sender {
         if self.parts.leadership.is_lost() {
             self.parts.proposer.refuse_unsent(Refusal::NoLeader);
         }
+        self.parts.proposer.count_unanswered();
+    }
+}
+
+/// What a peer's reply, or its absence, says of a forwarded sub-batch.
+fn answer_of(leader: NodeId, reply: Result<Bytes, BusError>) -> HandOverResult {
+    match reply {
+        Ok(reply) => forward::decode_reply(reply).unwrap_or_else(|error| {
+            tracing::warn!(peer = %leader, %error, "answer to a forwarded sub-batch is malformed");
+            Err(HandOverError::Unknown)
+        }),
+        Err(BusError::Unreachable(_)) => Err(HandOverError::NotLeader { leader: None }),
+        Err(_) => Err(HandOverError::Unknown),
     }
 }
