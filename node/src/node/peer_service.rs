@@ -99,3 +99,6 @@ impl PeerHandler for PeerService {
 fn refused(error: HandleError) -> BoxFuture<'static, Result<Bytes, HandleError>> {
     std::future::ready(Err(error)).boxed()
 }
+
+#[cfg(test)]
+mod tests;
