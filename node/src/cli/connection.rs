@@ -304,7 +304,10 @@ impl From<&ClientError> for Failure {
                 };
                 let failure = Self::new(exit, error.to_string());
                 match status {
-                    Status::Refused => failure.hint("see --ca, --cert and --key"),
+                    // A node that says so itself needs no help.
+                    Status::Refused if !failure.message.contains("--ca") => {
+                        failure.hint("see --ca, --cert and --key")
+                    }
                     _ => failure,
                 }
             }
