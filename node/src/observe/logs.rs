@@ -7,6 +7,7 @@
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// The environment variable that holds the filter.
 pub const FILTER_VARIABLE: &str = "KELP_LOG";
@@ -66,15 +67,18 @@ fn parse_filter(filter: &str) -> Result<EnvFilter, LogsError> {
         "" => FILTER_DEFAULT,
         filter => filter,
     };
-    // The consensus library tells every step at INFO; who wants that names it.
-    let quiet = if filter.contains("openraft") {
-        filter.to_owned()
-    } else {
-        format!("openraft=warn,{filter}")
+    let parse = |text: &str| {
+        let parsed = EnvFilter::builder().parse(text);
+        parsed.map_err(|source| LogsError::Filter {
+            filter: filter.to_owned(),
+            source,
+        })
     };
-    let parsed = EnvFilter::builder().parse(quiet);
-    parsed.map_err(|source| LogsError::Filter {
-        filter: filter.to_owned(),
-        source,
-    })
+    let parsed = parse(filter)?;
+    // The consensus library tells every step at INFO; who wants that names it.
+    let loud = parsed.max_level_hint() > Some(LevelFilter::WARN);
+    if loud && !filter.contains("openraft") {
+        return parse(&format!("openraft=warn,{filter}"));
+    }
+    Ok(parsed)
 }

@@ -1,8 +1,8 @@
 //! Three nodes in one process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kelp_client::{Client, ClientError, RequestOptions};
@@ -11,7 +11,7 @@ use kelp_node::node::{Node, NodeLimits, NodeOptions, StartError};
 use kelp_node::status_report::StatusReport;
 use kelp_node::tls::{ClientAuth, PortTls, TlsMaterial, default_provider};
 use kelp_raft::{ClusterId, Member, NodeId, Timing};
-use kelp_seams::{OsRng, SystemClock, ThreadExecutor};
+use kelp_seams::{OsRng, Rng as _, SystemClock, ThreadExecutor};
 use kelp_storage::{RealFs, Seams};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -47,15 +47,24 @@ pub(crate) struct ClusterOptions {
     pub(crate) tls_only: bool,
 }
 
+/// A port that nobody listens on. It lies below those that the kernel gives to outgoing connections, and no two calls
+/// return the same, so that it is still free when the node listens.
 #[expect(
     clippy::disallowed_methods,
     reason = "the members must know their ports before they start"
 )]
 fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
+    static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut taken = TAKEN.lock().expect("nothing panics with this lock held");
+    let rng = rng();
+    loop {
+        let port = 10_000 + u16::try_from(rng.next_u64() % 20_000).expect("small");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if !taken.contains(&port) && TcpListener::bind(address).is_ok() {
+            taken.insert(port);
+            return address;
+        }
+    }
 }
 
 fn member(id: u16) -> (NodeId, Member) {
