@@ -16,6 +16,9 @@ const BACKOFF_MIN: Duration = Duration::from_millis(10);
 /// Longest wait: a fraction of an election, so that a new leader is found soon.
 const BACKOFF_MAX: Duration = Duration::from_millis(200);
 
+/// Time kept back for the answer to a request whose deadline passes on the node.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(100);
+
 /// What a node may ask for as a wait; more would be a lie about our deadline.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
 
@@ -138,7 +141,8 @@ async fn attempt(
         deadline.min(now + settings.attempt_timeout)
     };
     let remaining = attempt_deadline.saturating_duration_since(now);
-    let request = request.with_deadline(remaining);
+    // The node gives up first, so that its word on what happened still arrives in time.
+    let request = request.with_deadline(remaining - ANSWER_TIME_MAX.min(remaining / 10));
     let result = connection.call(&request, attempt_deadline).await;
     let verdict = judge(result, request.is_write());
     let then = match &verdict {
