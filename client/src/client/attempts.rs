@@ -142,7 +142,8 @@ async fn attempt(
     };
     let remaining = attempt_deadline.saturating_duration_since(now);
     // The node gives up first, so that its word on what happened still arrives in time.
-    let request = request.with_deadline(remaining - ANSWER_TIME_MAX.min(remaining / 10));
+    let request =
+        request.with_deadline(remaining.saturating_sub(ANSWER_TIME_MAX.min(remaining / 10)));
     let result = connection.call(&request, attempt_deadline).await;
     let verdict = judge(result, request.is_write());
     let then = match &verdict {
