@@ -31,10 +31,12 @@ fn packages() -> BTreeMap<String, String> {
 }
 
 fn json_lines<'a>(records: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
-    records
-        .into_iter()
-        .map(|(key, value)| format!("{}\n", serde_json::json!({"key": key, "value": value})))
-        .collect()
+    let mut lines = String::new();
+    for (key, value) in records {
+        lines += &serde_json::json!({"key": key, "value": value}).to_string();
+        lines.push('\n');
+    }
+    lines
 }
 
 fn kelp(endpoint: &str, arguments: &[&str]) -> Output {
