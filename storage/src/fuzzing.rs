@@ -3,40 +3,151 @@
 
 use std::path::Path;
 
+use crate::codec::{index, long};
+use crate::file_number::FileNumber;
 use crate::hard_state::HardState;
 use crate::identity::{DatabaseId, Identity};
 use crate::log::ReplayLogs;
 use crate::vfs::{MemFs, Vfs};
+use crate::wal::format::{
+    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, RECORD_HEADER_BYTES, Salt, padded,
+};
 use crate::wal::record::Record;
 use crate::wal::recover;
 
 /// The database whose files the bytes pretend to be.
 const DATABASE: DatabaseId = DatabaseId::from_bytes([7; 16]);
 
+/// The file that the bytes of a log pretend to be: not the first, which has no predecessor.
+const WAL_FILE: FileNumber = FileNumber::new(2);
+
+/// The length of a slot of HARDSTATE, its checksum included.
+const SLOT_BYTES: usize = 4096;
+/// The length of a checksum at the end of a slot or file.
+const CHECK_BYTES: usize = 4;
+
 /// Decodes one record of the write-ahead log.
 pub fn wal_record(bytes: &[u8]) {
     let _ = Record::decode(bytes);
 }
 
-/// Recovers a write-ahead log of one file.
+/// Recovers a write-ahead log of one file; a log that was repaired must be whole.
 pub fn wal_file(bytes: &[u8]) {
-    let (disk, directory) = disk_with("000001.wal", bytes);
-    let mut logs = ReplayLogs::default();
-    let recovered = recover::read(&disk, directory, DATABASE, None, &mut logs);
-    if let Ok(mut recovery) = recovered {
-        let _ = recovery.repair(&disk);
+    let (disk, directory) = disk_with(&WAL_FILE.wal_name(), bytes);
+    let read = |logs: &mut ReplayLogs| recover::read(&disk, directory, DATABASE, None, logs);
+    let Ok(mut recovery) = read(&mut ReplayLogs::default()) else {
+        return;
+    };
+    if recovery.repair(&disk).is_ok() {
+        let again = read(&mut ReplayLogs::default());
+        assert!(again.is_ok(), "a repaired log is whole");
     }
 }
 
-/// Loads HARDSTATE.
+/// Like [`wal_file`], with all checksums put right that keep a fuzzer out.
+pub fn wal_file_resealed(bytes: &[u8]) {
+    if let Some(file) = resealed_wal(bytes) {
+        wal_file(&file);
+    }
+}
+
+/// Loads HARDSTATE; what was loaded can be written again.
 pub fn hard_state(bytes: &[u8]) {
     let (disk, directory) = disk_with(crate::hard_state::FILE_NAME, bytes);
-    let _ = HardState::load(&disk, directory, DATABASE);
+    if let Ok(state) = HardState::load(&disk, directory, DATABASE) {
+        let _ = state.make_durable(directory);
+        let _ = state.raise_boot();
+    }
+}
+
+/// Like [`hard_state`], with the checksums of both slots put right.
+pub fn hard_state_resealed(bytes: &[u8]) {
+    hard_state(&resealed_slots(bytes));
 }
 
 /// Decodes IDENTITY.
 pub fn identity(bytes: &[u8]) {
-    let _ = Identity::decode(bytes);
+    if let Ok(identity) = Identity::decode(bytes) {
+        assert_eq!(identity.encode(), bytes);
+    }
+}
+
+/// Like [`identity`]: the last bytes of `bytes` become the right checksum.
+pub fn identity_resealed(bytes: &[u8]) {
+    let end = bytes.len().saturating_sub(CHECK_BYTES);
+    identity(&sealed(bytes[..end].to_vec()));
+}
+
+/// `content` with its checksum behind it.
+fn sealed(mut content: Vec<u8>) -> Vec<u8> {
+    let check = crc32fast::hash(&content);
+    content.extend_from_slice(&check.to_le_bytes());
+    content
+}
+
+/// Two slots of the right database, which begin with the halves of `bytes`.
+fn resealed_slots(bytes: &[u8]) -> Vec<u8> {
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let slots = [first, second].map(|start| {
+        let mut slot = start.to_vec();
+        slot.resize(SLOT_BYTES - CHECK_BYTES, 0);
+        slot[40..56].copy_from_slice(DATABASE.as_bytes());
+        sealed(slot)
+    });
+    slots.concat()
+}
+
+/// A log file of the right number and database, in which whatever stands where a frame or a record
+/// should has the checksum of one.
+fn resealed_wal(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut file = bytes.to_vec();
+    let (header, frames) = file.split_first_chunk_mut::<FILE_HEADER_BYTES>()?;
+    header[8..16].copy_from_slice(&WAL_FILE.get().to_le_bytes());
+    header[16..32].copy_from_slice(DATABASE.as_bytes());
+    let check = crc32fast::hash(&header[..60]);
+    header[60..].copy_from_slice(&check.to_le_bytes());
+    reseal_frames(frames, Salt::new(DATABASE, WAL_FILE));
+    Some(file)
+}
+
+/// Puts right the checksums of the frames that follow a file's header.
+fn reseal_frames(frames: &mut [u8], salt: Salt) {
+    let mut start = 0;
+    while let Some(header) = frames.get_mut(start..start + FRAME_HEADER_BYTES) {
+        let check = salt.apply(
+            crc32fast::hash(&header[8..]),
+            long(FILE_HEADER_BYTES + start),
+        );
+        header[4..8].copy_from_slice(&check.to_le_bytes());
+        let body_bytes = number_at(header, 8);
+        start += FRAME_HEADER_BYTES;
+        let Some(body) = frames.get_mut(start..start + body_bytes) else {
+            return;
+        };
+        reseal_records(body, salt, FILE_HEADER_BYTES + start);
+        start += body_bytes;
+    }
+}
+
+/// Puts right the checksums of the records of a frame, whose body starts at `body_offset`.
+fn reseal_records(body: &mut [u8], salt: Salt, body_offset: usize) {
+    let mut position = 0;
+    while body.len() - position >= RECORD_HEADER_BYTES {
+        let length = number_at(body, position);
+        let start = position + RECORD_HEADER_BYTES;
+        let Some(payload) = body.get(start..start + length) else {
+            return;
+        };
+        let check = salt.apply(crc32fast::hash(payload), long(body_offset + position));
+        body[position + 4..start].copy_from_slice(&check.to_le_bytes());
+        position = body.len().min(start + padded(length));
+    }
+}
+
+/// The u32 at `position`, which is there.
+fn number_at(bytes: &[u8], position: usize) -> usize {
+    let bytes = bytes[position..].first_chunk().expect("the caller looked");
+    index(u64::from(u32::from_le_bytes(*bytes)))
 }
 
 fn disk_with(name: &str, bytes: &[u8]) -> (MemFs, &'static Path) {
@@ -49,4 +160,30 @@ fn disk_with(name: &str, bytes: &[u8]) -> (MemFs, &'static Path) {
     file.write_at(bytes, 0)
         .expect("a disk in memory takes all bytes");
     (disk, directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::golden;
+
+    #[test]
+    fn a_damaged_golden_log_is_whole_once_resealed() {
+        let mut bytes = golden::load("000001.wal");
+        // A byte of the first entry: behind file, frame and record header and the entry's position.
+        bytes[150] ^= 1;
+        let file = resealed_wal(&bytes).unwrap();
+        let (disk, directory) = disk_with(&WAL_FILE.wal_name(), &file);
+        let mut logs = ReplayLogs::default();
+        let recovery = recover::read(&disk, directory, DATABASE, None, &mut logs).unwrap();
+        assert_eq!(recovery.next_sequence, 9, "the golden file has 8 records");
+    }
+
+    #[test]
+    fn a_golden_hard_state_of_another_database_loads_once_resealed() {
+        let file = resealed_slots(&golden::load("HARDSTATE"));
+        let (disk, directory) = disk_with(crate::hard_state::FILE_NAME, &file);
+        let state = HardState::load(&disk, directory, DATABASE).unwrap();
+        assert_eq!(state.votes().len(), 1);
+    }
 }

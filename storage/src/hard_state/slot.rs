@@ -15,6 +15,10 @@ pub(super) const VERSION: u16 = 1;
 /// How many votes fit a slot, and so how many logs a database may have.
 pub(crate) const VOTES_MAX: usize = 48;
 
+/// Beyond any count of writes and starts, and far enough from the end of the range that adding to it
+/// is safe.
+pub(super) const COUNT_MAX: u64 = 1 << 62;
+
 const MAGIC: u32 = u32::from_le_bytes(*b"KHRD");
 const HEADER_BYTES: usize = 56;
 const VOTE_HEADER_BYTES: usize = 16;
@@ -114,8 +118,7 @@ impl Slot {
         let (sequence, boot) = (reader.u64()?, reader.u64()?);
         let (wal_file, wal_synced) = (FileNumber::new(reader.u64()?), reader.u64()?);
         let database = DatabaseId::from_bytes(reader.array()?);
-        // The last numbers of the range would have no successors.
-        if sequence == u64::MAX || boot == u64::MAX || usize::from(vote_count) > VOTES_MAX {
+        if sequence > COUNT_MAX || boot > COUNT_MAX || usize::from(vote_count) > VOTES_MAX {
             return None;
         }
         let mut votes = Vec::new();
@@ -123,7 +126,8 @@ impl Slot {
             let log = LogNumber::new(reader.u32()?);
             let length = index(u64::from(reader.u32()?));
             let sequence = reader.u64()?;
-            if length > VOTE_BYTES_MAX || sequence == 0 {
+            // The last number of the range would have no successor.
+            if length > VOTE_BYTES_MAX || sequence == 0 || sequence == u64::MAX {
                 return None;
             }
             let vote = Bytes::copy_from_slice(reader.take(length)?);

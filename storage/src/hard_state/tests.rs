@@ -11,8 +11,8 @@ fn slot() -> impl Strategy<Value = Slot> {
     );
     let votes = prop::collection::vec(vote, 0..=VOTES_MAX);
     (
-        0..u64::MAX,
-        0..u64::MAX,
+        0..=slot::COUNT_MAX,
+        0..=slot::COUNT_MAX,
         any::<[u8; 16]>(),
         any::<u64>(),
         any::<u64>(),
@@ -57,5 +57,20 @@ proptest! {
         let check = crc32fast::hash(&whole);
         whole.extend_from_slice(&check.to_le_bytes());
         let _ = Slot::decode(&whole);
+    }
+}
+
+#[test]
+fn a_count_without_room_for_more_is_damage() {
+    let empty = Slot::empty(DatabaseId::from_bytes([7; 16]));
+    let (sequence, boot) = (slot::COUNT_MAX + 1, slot::COUNT_MAX + 1);
+    for slot in [
+        Slot {
+            sequence,
+            ..empty.clone()
+        },
+        Slot { boot, ..empty },
+    ] {
+        assert_eq!(Slot::decode(&slot.encode()), Err(SlotFault::Damaged));
     }
 }
