@@ -32,6 +32,8 @@ mod bus;
 mod clocks;
 mod codec;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod links;
 mod log_store;
 mod message;
