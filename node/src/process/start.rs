@@ -26,7 +26,7 @@ use crate::tls::{ClientAuth, PortTls, TlsMaterial};
 use super::files;
 
 /// Requests take half of the cores; the log writer, the applier and the kernel's sockets take the
-/// rest. More workers only wake each other: docs/benchmarks/cluster.md.
+/// rest. More workers only wake each other: docs/benchmarks/etcd.md.
 const CORES_PER_WORKER: usize = 2;
 
 /// When the supervisor is gone nobody waits for a handover.
