@@ -44,6 +44,33 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
+
+    /// A number written by [`push_varint`]; none when it does not end or is over 64 bits.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Option<u64> {
+        let (&first, rest) = self.0.split_first()?;
+        if first < 0x80 {
+            self.0 = rest;
+            return Some(u64::from(first));
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7F);
+            if shift == 63 && bits > 1 {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
 }
 
 /// Up to `N` bytes, kept on the stack.
@@ -86,6 +113,19 @@ impl<const N: usize> Small<N> {
     }
 }
 
+/// Appends `value` in groups of seven bits, lowest first; all but the last have the high bit set.
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let [low, ..] = value.to_le_bytes();
+        value >>= 7;
+        if value == 0 {
+            out.push(low);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
 /// A length as it is counted in files.
 pub(crate) fn long(length: usize) -> u64 {
     u64::try_from(length).expect("a length fits 64 bits")
@@ -99,4 +139,40 @@ pub(crate) fn short(length: usize) -> u32 {
 /// A distance between two places that are both in memory.
 pub(crate) fn index(distance: u64) -> usize {
     usize::try_from(distance).expect("a distance within a buffer fits the address space")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_varint_gives_its_number_back(value: u64, bits in 0..64_u32) {
+            let value = value >> bits;
+            let mut bytes = Vec::new();
+            push_varint(&mut bytes, value);
+            let mut reader = Reader::new(&bytes);
+            prop_assert_eq!(reader.varint(), Some(value));
+            prop_assert!(reader.rest().is_empty());
+        }
+
+        #[test]
+        fn a_varint_of_arbitrary_bytes_never_panics(bytes: [u8; 12], length in 0..=12_usize) {
+            let _ = Reader::new(&bytes[..length]).varint();
+        }
+    }
+
+    #[test]
+    fn a_varint_over_64_bits_is_none() {
+        let mut bytes = vec![0xFF; 9];
+        bytes.push(1);
+        assert_eq!(Reader::new(&bytes).varint(), Some(u64::MAX));
+        bytes[9] = 2;
+        assert_eq!(Reader::new(&bytes).varint(), None);
+        bytes[9] = 0x81;
+        bytes.push(0);
+        assert_eq!(Reader::new(&bytes).varint(), None);
+    }
 }

@@ -27,6 +27,11 @@ impl FileNumber {
         format!("{:06}.wal", self.0)
     }
 
+    /// The name of an sstable with this number.
+    pub(crate) fn sstable_name(self) -> String {
+        format!("{:06}.sst", self.0)
+    }
+
     /// The number of a write-ahead log file with this name.
     pub(crate) fn from_wal_name(name: &str) -> Option<Self> {
         let number = Self(name.strip_suffix(".wal")?.parse().ok()?);

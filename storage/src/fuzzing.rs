@@ -2,16 +2,17 @@
 //! nor ask for memory out of proportion. Not part of the promised interface.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::codec::{index, long};
 use crate::file_number::FileNumber;
 use crate::hard_state::HardState;
 use crate::identity::{DatabaseId, Identity};
 use crate::log::ReplayLogs;
+use crate::salt::Salt;
+use crate::sstable::{Birth, BlockCache, EntryCursor, SstableFile, SstableReader};
 use crate::vfs::{MemFs, Vfs};
-use crate::wal::format::{
-    FILE_HEADER_BYTES, FRAME_HEADER_BYTES, RECORD_HEADER_BYTES, Salt, padded,
-};
+use crate::wal::format::{FILE_HEADER_BYTES, FRAME_HEADER_BYTES, RECORD_HEADER_BYTES, padded};
 use crate::wal::record::Record;
 use crate::wal::recover;
 
@@ -148,6 +149,36 @@ fn reseal_records(body: &mut [u8], salt: Salt, body_offset: usize) {
 fn number_at(bytes: &[u8], position: usize) -> usize {
     let bytes = bytes[position..].first_chunk().expect("the caller looked");
     index(u64::from(u32::from_le_bytes(*bytes)))
+}
+
+/// Opens an sstable and walks it in both directions.
+pub fn sstable(bytes: &[u8]) {
+    let number = FileNumber::new(1);
+    let (disk, directory) = disk_with(&number.sstable_name(), bytes);
+    let table = SstableFile {
+        number,
+        bytes: long(bytes.len()),
+        birth: Birth {
+            database: DATABASE,
+            number,
+        },
+    };
+    let cache = Arc::new(BlockCache::new(0));
+    let Ok(reader) = SstableReader::open(&disk, directory, table, cache) else {
+        return;
+    };
+    let mut cursor = EntryCursor::once(Arc::new(reader));
+    let mut left = bytes.len();
+    let mut walked = cursor.seek_first();
+    while walked.is_ok() && cursor.entry().is_some() && left > 0 {
+        walked = cursor.next();
+        left -= 1;
+    }
+    let mut walked = cursor.seek_last();
+    while walked.is_ok() && cursor.entry().is_some() && left > 0 {
+        walked = cursor.prev();
+        left -= 1;
+    }
 }
 
 fn disk_with(name: &str, bytes: &[u8]) -> (MemFs, &'static Path) {

@@ -13,6 +13,8 @@
 //! ```
 
 mod batch;
+#[doc(hidden)]
+pub mod benching;
 mod codec;
 mod database;
 mod error;
@@ -23,12 +25,23 @@ pub mod fuzzing;
 mod golden;
 mod hard_state;
 mod identity;
+mod internal_key;
 mod keyspace;
 mod log;
 mod memtable;
 mod metrics;
 mod read_view;
+mod salt;
 mod sequence_number;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "flush and recovery, which use it, are not wired yet"
+    )
+)]
+mod sstable;
 mod vfs;
 mod wal;
 

@@ -21,10 +21,11 @@ use bytes::Bytes;
 use crossbeam_skiplist::base::{Entry, SkipList};
 
 use crate::batch::{Change, Operation};
+use crate::internal_key::{Kind, Trailer};
 use crate::sequence_number::SequenceNumber;
 
 pub(crate) use cursor::MemtableCursor;
-use key::{Kind, MemKey, Probe, Trailer};
+use key::{MemKey, Probe};
 
 /// What one entry takes beside the bytes of its key and value: list node (mean height 2), allocator
 /// rounding and the handles of both. Measured, see the memtable page of the benchmarks.

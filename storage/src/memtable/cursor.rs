@@ -14,8 +14,9 @@ use bytes::Bytes;
 use crossbeam_epoch::Guard;
 use crossbeam_skiplist::base::Entry;
 
-use super::{Memtable, Probe, Trailer, change};
+use super::{Memtable, Probe, change};
 use crate::batch::Change;
+use crate::internal_key::Trailer;
 use crate::read_view::Direction;
 use crate::sequence_number::SequenceNumber;
 

@@ -10,52 +10,7 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use crate::sequence_number::SequenceNumber;
-
-/// What a version did; its number is the low byte of the trailer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A tombstone.
-    Delete = 0,
-    /// A value.
-    Put = 1,
-}
-
-/// A sequence number and a kind in one word: `sequence << 8 | kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Trailer(u64);
-
-impl Trailer {
-    /// Sorts before every version of its key.
-    pub(super) const BEFORE_ALL: Self = Self(u64::MAX);
-    /// Sorts after every version of its key: sequence number 0 is never written.
-    pub(super) const AFTER_ALL: Self = Self(0);
-
-    /// The trailer of a version.
-    pub(super) fn new(sequence: SequenceNumber, kind: Kind) -> Self {
-        Self(sequence.get() << 8 | kind as u64)
-    }
-
-    /// Sorts directly before the newest version at or below `sequence`.
-    pub(super) fn newest_at(sequence: SequenceNumber) -> Self {
-        Self(sequence.get() << 8 | 0xFF)
-    }
-
-    /// The sequence number.
-    pub(super) fn sequence(self) -> SequenceNumber {
-        SequenceNumber::new(self.0 >> 8)
-    }
-
-    /// The kind. Every number but that of a delete is a put: trailers are made by [`Trailer::new`]
-    /// only.
-    pub(super) fn kind(self) -> Kind {
-        if self.0 & 0xFF == Kind::Delete as u64 {
-            Kind::Delete
-        } else {
-            Kind::Put
-        }
-    }
-}
+use crate::internal_key::Trailer;
 
 /// The longest key that lies in the list node: it and its length fill the place that the handle of
 /// a longer one takes.

@@ -8,9 +8,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::cursor::MemtableCursor;
-use super::key::{Kind, MemKey, Probe, Trailer, VersionedKey};
+use super::key::{MemKey, Probe, VersionedKey};
 use super::{ENTRY_OVERHEAD_BYTES, Memtable};
 use crate::batch::{Change, WriteBatch};
+use crate::internal_key::{Kind, Trailer};
 use crate::read_view::Direction;
 use crate::sequence_number::SequenceNumber;
 

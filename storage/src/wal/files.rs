@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kelp_seams::{Job, Next, Step};
 
-use super::format::{self, RECORD_HEADER_BYTES, Salt};
+use super::format::{self, RECORD_HEADER_BYTES};
 use super::queue::{Lsn, Place};
 use super::record::Record;
 use crate::codec::index;
@@ -16,6 +16,7 @@ use crate::error::{Corruption, StorageError};
 use crate::file_number::FileNumber;
 use crate::identity::DatabaseId;
 use crate::log::{LogNumber, LogPosition};
+use crate::salt::Salt;
 use crate::vfs::{Vfs, VfsFile, read_full};
 
 /// An open file of the log.

@@ -8,6 +8,7 @@ use crc32fast::Hasher;
 use crate::codec::{Reader, index, long, short};
 use crate::file_number::FileNumber;
 use crate::identity::DatabaseId;
+use crate::salt::Salt;
 
 /// The file header; the first frame follows it.
 pub(crate) const FILE_HEADER_BYTES: usize = 64;
@@ -40,26 +41,6 @@ const _: () = assert!(RECORD_HEADER_BYTES.is_multiple_of(ALIGNMENT));
 /// Rounds a length up to the alignment.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(ALIGNMENT)
-}
-
-/// What ties checksums to one file of one database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Salt(u32);
-
-impl Salt {
-    pub(crate) fn new(database: DatabaseId, number: FileNumber) -> Self {
-        let mut hasher = Hasher::new();
-        hasher.update(database.as_bytes());
-        hasher.update(&number.get().to_le_bytes());
-        Self(hasher.finalize())
-    }
-
-    /// Ties `check` to the place `offset` of the file.
-    pub(crate) fn apply(self, check: u32, offset: u64) -> u32 {
-        let place = (u64::from(self.0) << 32) ^ offset;
-        let mixed = place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        check ^ u32::try_from(mixed).expect("the shift leaves 32 bits")
-    }
 }
 
 /// The file before a file, as the file knows it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::format::{
     self, FILE_HEADER_BYTES, FRAME_BODY_BYTES_TARGET, FRAME_HEADER_BYTES, FileHeader, FrameHeader,
-    FrameKind, Predecessor, RECORD_HEADER_BYTES, Salt, padded,
+    FrameKind, Predecessor, RECORD_HEADER_BYTES, padded,
 };
 use super::record::{Head, Record, StoredVote};
 use crate::codec::{long, short};
@@ -18,6 +18,7 @@ use crate::error::StorageError;
 use crate::file_number::FileNumber;
 use crate::identity::DatabaseId;
 use crate::log::{Durable, LogNumber};
+use crate::salt::Salt;
 
 /// A buffer larger than this is given back to the system after use: a burst should not cost its
 /// memory for ever. Twice the admission threshold, so that normal buffers are kept.

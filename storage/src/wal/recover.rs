@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::files::WalFile;
-use super::format::{self, FileHeader, HeaderFault, Predecessor, Salt};
+use super::format::{self, FileHeader, HeaderFault, Predecessor};
 use super::queue::{Lsn, Place};
 use super::record::Record;
 use super::scan::{Boundary, Frame, Scanner, Witness, find_witness, read_header};
@@ -26,6 +26,7 @@ use crate::error::{Corruption, OpenError};
 use crate::file_number::FileNumber;
 use crate::identity::DatabaseId;
 use crate::log::LogNumber;
+use crate::salt::Salt;
 use crate::vfs::Vfs;
 
 /// Takes the records of the log in order.

@@ -6,9 +6,10 @@ use std::ops::Range;
 use super::format::RECORD_HEADER_BYTES;
 use super::format::{
     ALIGNMENT, FILE_HEADER_BYTES, FRAME_BODY_BYTES_MAX, FRAME_HEADER_BYTES, FileHeader,
-    FrameHeader, FrameKind, HeaderFault, RawRecord, Salt, padded, record_at,
+    FrameHeader, FrameKind, HeaderFault, RawRecord, padded, record_at,
 };
 use crate::codec::{index, long};
+use crate::salt::Salt;
 use crate::vfs::{VfsFile, read_full};
 
 /// How much is searched for frames at a time.
