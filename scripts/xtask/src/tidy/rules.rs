@@ -81,7 +81,7 @@ fn machine_paths(text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for folder in MACHINE_FOLDERS {
-            // `homework/` or `a/root/` are no machine paths: an absolute path begins after no word.
+            // A folder's name may end in that of another: an absolute path begins after no word.
             let absolute = line.match_indices(folder).any(|(at, _)| {
                 let before = line[..at].chars().next_back();
                 !before.is_some_and(|found| found.is_alphanumeric() || "._-}/".contains(found))
