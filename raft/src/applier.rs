@@ -262,7 +262,7 @@ impl ApplierJob {
                         let last = u64::try_from(sub_batch.operation_count)
                             .expect("a batch is bounded")
                             - 1;
-                        let view = self.keyspace.view_at(written.first.advanced_by(last));
+                        let view = written.view_at(written.first.advanced_by(last));
                         own.push((position, StateView::new(view)));
                     }
                 }

@@ -192,9 +192,11 @@ impl Database {
     }
 
     /// Whether the disk keeps up: while this is false, new work should be refused early, though
-    /// submissions are still taken.
-    pub fn wal_admission_open(&self) -> bool {
-        self.shared.wal.counters.queued_bytes() < WAL_ADMISSION_BYTES
+    /// submissions and writes are still taken.
+    pub fn admission_open(&self) -> bool {
+        let shared = &self.shared;
+        shared.wal.counters.queued_bytes() < WAL_ADMISSION_BYTES
+            && lock(&shared.keyspaces).values().all(Keyspace::has_room)
     }
 }
 

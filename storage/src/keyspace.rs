@@ -28,13 +28,34 @@ pub const KEY_BYTES_MAX: usize = 128 * 1024;
 /// the Raft log; a length below it fits the 32 bits of every durable format.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
 
-/// The sequence numbers that a batch got; operation `k` has `first` + `k`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The sequence numbers that a batch got; operation `k` has `first` + `k`. Keeps what the states
+/// within the batch need, and so the memory of it.
+#[derive(Clone)]
 pub struct Written {
     /// That of the first operation.
     pub first: SequenceNumber,
     /// That of the last operation, which the newest view includes.
     pub last: SequenceNumber,
+    sources: Arc<Sources>,
+}
+
+impl Written {
+    /// The state right after the operation `sequence` of the batch; a number outside of the batch
+    /// means the nearest one inside.
+    pub fn view_at(&self, sequence: SequenceNumber) -> ReadView {
+        let sequence = sequence.clamp(self.first, self.last);
+        ReadView::new(Arc::clone(&self.sources), sequence)
+    }
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Written")
+            .field("first", &self.first)
+            .field("last", &self.last)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a keyspace holds in memory.
@@ -99,6 +120,7 @@ impl Keyspace {
             return Ok(Written {
                 first: published,
                 last: published,
+                sources,
             });
         }
         let operation_count = u64::try_from(batch.len()).expect("a length fits 64 bits");
@@ -106,7 +128,11 @@ impl Keyspace {
         let last = published.advanced_by(operation_count);
         active.insert(first, batch.into_operations());
         active.publish(last);
-        Ok(Written { first, last })
+        Ok(Written {
+            first,
+            last,
+            sources,
+        })
     }
 
     /// The newest state.
@@ -118,12 +144,23 @@ impl Keyspace {
         ReadView::new(sources, sequence)
     }
 
-    /// The state right after the operation `sequence`, also in the middle of a batch; the newest
-    /// state if that operation is not visible yet.
-    pub fn view_at(&self, sequence: SequenceNumber) -> ReadView {
-        let sources = self.sources();
-        let newest = sources.active().published();
-        ReadView::new(sources, sequence.min(newest))
+    /// Asks for everything written so far to be flushed, and returns at once.
+    pub fn flush(&self) {}
+
+    /// Sets the one listener that is told after each flush that was installed.
+    pub fn on_flushed(&self, listener: Arc<dyn Fn() + Send + Sync>) {
+        drop(listener);
+    }
+
+    /// Whether a writer should go on: false while more waits to be flushed or compacted than the
+    /// options allow. Writes are still taken then.
+    pub fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Runs `wake` once there is room, at once if there is; also when the database is closed.
+    pub fn on_room(&self, wake: Box<dyn FnOnce() + Send>) {
+        wake();
     }
 
     /// What is held in memory now.

@@ -55,7 +55,7 @@ pub use log::{
     Durable, ENTRY_BYTES_MAX, EntryTerm, Log, LogEntry, LogIndex, LogNumber, LogPosition,
 };
 pub use metrics::{SYNC_BUCKETS, StorageMetrics};
-pub use read_view::{Direction, RangeIterator, ReadView};
+pub use read_view::{Cached, Direction, RangeIterator, ReadView};
 pub use sequence_number::SequenceNumber;
 pub use vfs::{
     Fault, FaultFs, FaultOperation, FaultRule, MemFs, RealFs, SyncHook, Vfs, VfsFile, VfsLock,

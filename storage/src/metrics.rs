@@ -11,6 +11,9 @@ use crate::codec::long;
 /// least half of that. 2^39 ns are nine minutes; longer ones count in the last bucket.
 pub const SYNC_BUCKETS: usize = 40;
 
+/// Levels of tables, level 0 included.
+const LEVELS: usize = 7;
+
 /// A snapshot of the engine's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,6 +46,48 @@ pub struct StorageMetrics {
     pub memtable_bytes: usize,
     /// Versions in all memtables.
     pub memtable_entries: usize,
+    /// Memtables that are not empty, frozen ones included.
+    pub memtables: usize,
+    /// Memtables that wait to be flushed.
+    pub frozen_memtables: usize,
+    /// Flushes that were installed.
+    pub flushes: u64,
+    /// Bytes of the tables that they wrote.
+    pub flush_bytes: u64,
+    /// Flushes that failed and were tried again.
+    pub flush_failures: u64,
+    /// Compactions that were installed.
+    pub compactions: u64,
+    /// Bytes of the tables that they read.
+    pub compaction_read_bytes: u64,
+    /// Bytes of the tables that they wrote.
+    pub compaction_written_bytes: u64,
+    /// Bytes over the limits of all levels: what compaction has still to do.
+    pub compaction_debt_bytes: u64,
+    /// Tables by level, over all keyspaces.
+    pub level_tables: [u64; LEVELS],
+    /// Bytes of them.
+    pub level_bytes: [u64; LEVELS],
+    /// Bytes of tables that only open views still need, or that wait to be removed.
+    pub zombie_bytes: u64,
+    /// The count of them.
+    pub zombie_tables: u64,
+    /// The length of the manifest.
+    pub manifest_bytes: u64,
+    /// How often it was written anew.
+    pub manifest_rolls: u64,
+    /// Memory of cached blocks.
+    pub block_cache_bytes: u64,
+    /// Blocks that were found in the cache.
+    pub block_cache_hits: u64,
+    /// Blocks that were not.
+    pub block_cache_misses: u64,
+    /// Lookups that a filter answered without reading a block.
+    pub filter_useful: u64,
+    /// Lookups that a filter let pass though the table did not have the key.
+    pub filter_false_positives: u64,
+    /// How often a keyspace ran out of room.
+    pub stalls: u64,
 }
 
 /// The live counters of the write-ahead log. Statistics only: no decision rests on their order.
@@ -140,11 +185,9 @@ impl Counters {
             wal_sync_running: age(self.sync_started.load(Ordering::Relaxed)),
             wal_sync_age: age(self.sync_ended.load(Ordering::Relaxed)),
             wal_queued_bytes: self.queued_bytes(),
-            wal_files: 0,
             disk_full: self.disk_full.load(Ordering::Relaxed),
             poisoned: self.poisoned.load(Ordering::Relaxed),
-            memtable_bytes: 0,
-            memtable_entries: 0,
+            ..StorageMetrics::default()
         }
     }
 }

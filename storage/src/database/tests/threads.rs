@@ -64,6 +64,7 @@ fn logs_of_one_database_do_not_disturb_each_other() {
         let options = DatabaseOptions {
             wal_file_bytes: 8_192,
             hot_tail_bytes: 512,
+            ..DatabaseOptions::default()
         };
         Database::open(directory.path(), options, seams.clone()).unwrap()
     };

@@ -86,6 +86,10 @@ impl Model {
 struct Comparison {
     keyspace: Keyspace,
     model: Model,
+    /// The state before the first write.
+    empty: ReadView,
+    /// Every batch that was not empty, in order.
+    written: Vec<Written>,
     iterators: Vec<(RangeIterator, VecDeque<(Bytes, Bytes)>)>,
 }
 
@@ -153,14 +157,21 @@ impl Comparison {
             u64::try_from(self.model.operations.len()).unwrap()
         );
         assert_eq!(self.keyspace.view().sequence(), written.last);
+        self.written.push(written);
     }
 
     /// The state after one of the operations so far, or before all of them.
     fn view(&self, at: Index) -> (usize, ReadView) {
         let sequence = at.index(self.model.operations.len() + 1);
-        let view = self
-            .keyspace
-            .view_at(SequenceNumber::new(u64::try_from(sequence).unwrap()));
+        let number = SequenceNumber::new(u64::try_from(sequence).unwrap());
+        let batch = self
+            .written
+            .partition_point(|written| written.last < number);
+        let view = match self.written.get(batch) {
+            Some(written) if sequence > 0 => written.view_at(number),
+            _ => self.empty.clone(),
+        };
+        assert_eq!(view.sequence(), number);
         (sequence, view)
     }
 }
@@ -207,9 +218,12 @@ proptest! {
 
     #[test]
     fn every_view_reads_like_a_list_of_operations(steps in vec(step(), 1..60)) {
+        let keyspace = Keyspace::new("test");
         let mut comparison = Comparison {
-            keyspace: Keyspace::new("test"),
+            empty: keyspace.view(),
+            keyspace,
             model: Model::default(),
+            written: Vec::new(),
             iterators: Vec::new(),
         };
         for step in steps {
