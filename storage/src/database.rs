@@ -18,6 +18,7 @@ use crate::identity::{self, DatabaseId, Identity};
 use crate::keyspace::Keyspace;
 use crate::log::{Log, LogNumber, LogShared, LogState};
 use crate::metrics::StorageMetrics;
+use crate::staging::Staging;
 use crate::vfs::{Vfs, VfsLock};
 use crate::wal::Wal;
 use crate::wal::flusher::Writer;
@@ -125,6 +126,16 @@ impl Database {
         let created = Keyspace::new(name);
         keyspaces.insert(name.to_owned(), created.clone());
         Ok(created)
+    }
+
+    /// Begins to take over a state that another database described, in place of what `keyspace`
+    /// holds.
+    ///
+    /// # Errors
+    /// [`StorageError::TooLarge`]: more than 16 MiB of description or 65,536 files.
+    /// [`StorageError::BadDescription`]: it cannot be what a database said.
+    pub fn stage(&self, keyspace: &Keyspace, description: &[u8]) -> Result<Staging, StorageError> {
+        unimplemented!("{keyspace:?} {description:?}")
     }
 
     /// Counts one more start, durably, and answers the new count; the first is 1. To be called

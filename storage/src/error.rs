@@ -79,6 +79,12 @@ pub enum StorageError {
     /// The disk holds wrong bytes; the replica must not go on.
     #[error(transparent)]
     Corruption(#[from] Corruption),
+    /// A description of a shipped state cannot be what a database said; nothing was changed.
+    #[error("the description of a shipped state is wrong: {fault}")]
+    BadDescription {
+        /// What is wrong with it.
+        fault: &'static str,
+    },
     /// The directory is bound to another owner.
     #[error("the directory belongs to another owner")]
     OwnedByAnother {

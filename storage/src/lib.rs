@@ -15,6 +15,12 @@
 mod batch;
 #[doc(hidden)]
 pub mod benching;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod catalog;
 mod codec;
 mod database;
 mod error;
@@ -30,18 +36,39 @@ mod keyspace;
 mod log;
 mod memtable;
 mod metrics;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod pinned;
 mod read_view;
 mod salt;
 mod sequence_number;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        unused_imports,
-        reason = "flush and recovery, which use it, are not wired yet"
-    )
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
 )]
 mod sstable;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod staging;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod table;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod version;
 mod vfs;
 mod wal;
 
@@ -55,8 +82,10 @@ pub use log::{
     Durable, ENTRY_BYTES_MAX, EntryTerm, Log, LogEntry, LogIndex, LogNumber, LogPosition,
 };
 pub use metrics::{SYNC_BUCKETS, StorageMetrics};
+pub use pinned::PinnedVersion;
 pub use read_view::{Cached, Direction, RangeIterator, ReadView};
 pub use sequence_number::SequenceNumber;
+pub use staging::{StagedVersion, Staging};
 pub use vfs::{
     Fault, FaultFs, FaultOperation, FaultRule, MemFs, RealFs, SyncHook, Vfs, VfsFile, VfsLock,
 };
