@@ -1,9 +1,10 @@
-//! What clients and nodes say to each other: the binary protocol of the client port.
+//! What clients and nodes say to each other: the binary protocol of the client port, and RESP.
 //!
 //! Bytes in, borrowed values out, and the reverse; no sockets, no clock, no tokio. A node feeds its
 //! read buffer to [`decode_request`] and answers with [`encode_response`]; a client does the
-//! opposite with [`encode_request`] and [`decode_response`]. The byte tables are drawn once, in
-//! `docs/formats/wire.md`.
+//! opposite with [`encode_request`] and [`decode_response`]. Redis clients are served through
+//! [`RespParser`] and [`RespEncoder`]. The byte tables are drawn once, in `docs/formats/wire.md` and
+//! `docs/formats/resp.md`.
 //!
 //! What holds everywhere in this crate:
 //! - Decoding a request allocates nothing: every key and value borrows from the buffer.
@@ -22,6 +23,7 @@ mod limits;
 mod opcode;
 mod options;
 mod request;
+mod resp;
 mod response;
 mod scan;
 mod status;
@@ -41,6 +43,9 @@ pub use limits::{
 pub use opcode::Opcode;
 pub use options::{Consistency, ReadOptions, Session, WriteOptions};
 pub use request::{Decode, Request, Scan, ScanBound, decode_request, encode_request};
+pub use resp::{
+    RespArguments, RespEncoder, RespError, RespLimits, RespParser, RespStep, RespVersion,
+};
 pub use response::{DecodeResponse, Response, decode_response, encode_error, encode_response};
 pub use scan::{SCAN_ENTRY_HEADER_BYTES, ScanEntries, ScanEntry, key_after_prefix};
 pub use status::{Executed, Status};

@@ -108,3 +108,25 @@ fn response_is_encoded_into_a_roomy_buffer_without_allocation() {
     let counts = allocation_counter::measure(|| encode_response(&mut out, &response));
     assert_eq!(counts.count_total, 0);
 }
+
+#[test]
+fn redis_commands_are_parsed_and_answered_without_allocation_once_the_parser_is_warm() {
+    let stream = b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n";
+    let mut parser = RespParser::new(RespLimits::NODE);
+    let mut out = BytesMut::with_capacity(4_096);
+    let mut run = || {
+        let mut rest = &stream[..];
+        while let Ok(RespStep::Command {
+            consumed,
+            arguments,
+        }) = parser.parse(black_box(rest))
+        {
+            let mut encoder = RespEncoder::new(&mut out, RespVersion::V2);
+            encoder.bulk(arguments.get(0).unwrap_or_default());
+            rest = &rest[consumed..];
+        }
+        out.clear();
+    };
+    run();
+    assert_eq!(allocation_counter::measure(run).count_total, 0);
+}
