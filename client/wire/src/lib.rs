@@ -3,20 +3,23 @@
 //! Bytes in, borrowed values out, and the reverse; no sockets, no clock, no tokio. A node feeds its
 //! read buffer to [`decode_request`] and answers with [`encode_response`]; a client does the
 //! opposite with [`encode_request`] and [`decode_response`]. Redis clients are served through
-//! [`RespParser`] and [`RespEncoder`]. The byte tables are drawn once, in `docs/formats/wire.md` and
-//! `docs/formats/resp.md`.
+//! [`RespParser`] and [`RespEncoder`]. Over UDP nodes exchange [`Heartbeat`]s and take
+//! [`Telemetry`]. The byte tables are drawn once, in `docs/formats/wire.md`, `docs/formats/resp.md`
+//! and `docs/formats/heartbeat.md`.
 //!
 //! What holds everywhere in this crate:
-//! - Decoding a request allocates nothing: every key and value borrows from the buffer.
+//! - Decoding a request or a datagram allocates nothing: every key and value borrows from the buffer.
 //! - Lengths are checked against [`FrameLimits`] as soon as the 16-byte header is there, before a
 //!   caller could reserve memory for the body.
 //! - A [`FrameError`] means that the stream can no longer be trusted: send its one error frame,
 //!   close. A [`RequestError`] concerns one well-framed request: answer it, go on.
 //! - No input makes a decoder panic.
 
+mod datagram;
 mod error;
 mod fields;
 mod header;
+mod heartbeat;
 mod hello;
 mod ids;
 mod limits;
@@ -27,11 +30,20 @@ mod resp;
 mod response;
 mod scan;
 mod status;
+mod telemetry;
 mod tlv;
 
+pub use datagram::{
+    DATAGRAM_BYTES_MAX, DATAGRAM_HEADER_BYTES, Datagram, DatagramFault, DatagramHeader,
+    DatagramOpcode,
+};
 pub use error::{FrameError, FrameFault, OptionFault, RequestError, ScanFault};
 pub use fields::{LeaderHint, ResponseFields};
 pub use header::{HEADER_BYTES, MAGIC, RequestHeader, ResponseHeader};
+pub use heartbeat::{
+    HEARTBEAT_BYTES_MAX, HEARTBEAT_MAC_BYTES, HEARTBEAT_VERSION, Heartbeat, HeartbeatEcho,
+    HeartbeatKeyId, HeartbeatRole, HeartbeatStamp, SOFTWARE_VERSION_BYTES_MAX, SealedHeartbeat,
+};
 pub use hello::{HELLO_VERSION, Hello, HelloReply};
 pub use ids::{ClientId, ClusterId, NodeId, RequestId, Revision, SessionToken};
 pub use limits::{
@@ -49,3 +61,7 @@ pub use resp::{
 pub use response::{DecodeResponse, Response, decode_response, encode_error, encode_response};
 pub use scan::{SCAN_ENTRY_HEADER_BYTES, ScanEntries, ScanEntry, key_after_prefix};
 pub use status::{Executed, Status};
+pub use telemetry::{
+    Reading, ReadingFault, TELEMETRY_NAME_BYTES_MAX, TELEMETRY_VALUE_BYTES_MAX, Telemetry,
+    encode_telemetry,
+};

@@ -130,3 +130,28 @@ fn redis_commands_are_parsed_and_answered_without_allocation_once_the_parser_is_
     run();
     assert_eq!(allocation_counter::measure(run).count_total, 0);
 }
+
+#[test]
+fn heartbeats_and_telemetry_are_decoded_without_allocation() {
+    let golden = include_str!("../testdata/v1/datagrams.txt");
+    for line in golden.lines() {
+        let (name, hex) = line.split_once(' ').expect("a name and a datagram");
+        let bytes: Vec<u8> = (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal"))
+            .collect();
+        let mut decoded = 0;
+        let counts = allocation_counter::measure(|| {
+            let datagram = Datagram::decode(black_box(&bytes)).expect("a datagram");
+            decoded += match datagram.opcode {
+                DatagramOpcode::Heartbeat => {
+                    let sealed = SealedHeartbeat::decode(&datagram).expect("a heartbeat");
+                    usize::from(sealed.open(|_, _| true).is_some())
+                }
+                DatagramOpcode::Telemetry => Telemetry::decode(&datagram).readings().count(),
+            };
+        });
+        assert_eq!(counts.count_total, 0, "allocations for {name}");
+        assert!(decoded > 0, "{name} is empty");
+    }
+}
