@@ -15,8 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::batch::WriteBatch;
 use crate::error::StorageError;
+use crate::pinned::PinnedVersion;
 use crate::read_view::ReadView;
 use crate::sequence_number::SequenceNumber;
+use crate::staging::StagedVersion;
 
 pub(crate) use sources::Sources;
 
@@ -150,6 +152,26 @@ impl Keyspace {
     /// Sets the one listener that is told after each flush that was installed.
     pub fn on_flushed(&self, listener: Arc<dyn Fn() + Send + Sync>) {
         drop(listener);
+    }
+
+    /// The newest flushed state.
+    pub fn pin(&self) -> PinnedVersion {
+        unimplemented!()
+    }
+
+    /// Replaces everything by a staged state, once the write-ahead log is durable up to all that
+    /// was submitted to it. A crash leaves the old state or the new one. Views that were made
+    /// before keep reading the old state; what was written before and not yet flushed goes with
+    /// it.
+    ///
+    /// `done` runs once: after `Ok` the keyspace is the new state.
+    pub fn install(
+        &self,
+        staged: StagedVersion,
+        done: Box<dyn FnOnce(Result<(), StorageError>) + Send>,
+    ) {
+        let _ = (staged, done);
+        unimplemented!()
     }
 
     /// Whether a writer should go on: false while more waits to be flushed or compacted than the
