@@ -8,6 +8,7 @@
 //! allows.
 
 mod nodes;
+mod resources;
 mod rounds;
 mod torn_tail;
 mod writer;
@@ -26,6 +27,7 @@ use nodes::Nodes;
 use rounds::Progress;
 use writer::Writer;
 
+pub use resources::NodeResources;
 pub use rounds::RoundReport;
 
 /// What to do to the cluster.
@@ -41,6 +43,10 @@ pub struct ChaosOptions {
     pub writers: u32,
     /// Keys of each writer.
     pub keys_per_writer: u32,
+    /// Writes every key once before the first kill, so that the data set has its full size.
+    pub fill: bool,
+    /// Shortest time of load before a kill; up to twice as long by chance.
+    pub calm: Duration,
     /// Bytes of each value, at least [`ChaosOptions::VALUE_BYTES_MIN`].
     pub value_bytes: usize,
     /// Choices (victims, pauses, keys) follow from it; the timing of the processes does not.
@@ -94,10 +100,18 @@ pub async fn run(options: &ChaosOptions, mut say: impl FnMut(&str)) -> Result<Ch
         )?;
         writers.spawn(writer.run());
     }
+    if options.fill {
+        let key_count = u64::from(options.writers) * u64::from(options.keys_per_writer);
+        progress.wait_until_filled(key_count).await?;
+        say(&format!(
+            "{key_count} keys of {} bytes are written",
+            options.value_bytes
+        ));
+    }
     let random = SeededRng::new(options.seed);
     let mut rounds = Vec::new();
     for round in 1..=options.rounds {
-        let report = rounds::run(round, &cluster, &nodes, &progress, &random).await?;
+        let report = rounds::run(round, options.calm, &cluster, &nodes, &progress, &random).await?;
         say(&report.to_string());
         rounds.push(report);
     }

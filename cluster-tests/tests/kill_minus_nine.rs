@@ -1,5 +1,7 @@
 //! Real processes, killed as `kill -9` does while they are written to.
 
+use std::time::Duration;
+
 use kelp_cluster_tests::chaos::{self, ChaosOptions};
 use kelp_cluster_tests::kelp_program;
 
@@ -16,6 +18,8 @@ async fn nothing_acknowledged_is_lost_when_nodes_are_killed_under_load() {
         writers: 12,
         keys_per_writer: 20,
         value_bytes: 100,
+        fill: false,
+        calm: Duration::from_millis(500),
         seed: 7,
     };
     let report = chaos::run(&options, |line| println!("{line}"))

@@ -11,7 +11,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Parser;
@@ -39,6 +39,12 @@ struct Arguments {
     /// Bytes of each value.
     #[arg(long, default_value_t = 100)]
     value_bytes: usize,
+    /// Write every key once before the first kill.
+    #[arg(long)]
+    fill: bool,
+    /// Seconds of load before each kill; up to twice as long by chance.
+    #[arg(long, default_value_t = 0.5)]
+    calm: f64,
     /// Repeats the choices of an earlier run.
     #[arg(long)]
     seed: Option<u64>,
@@ -68,6 +74,8 @@ fn run() -> Result<ChaosReport> {
         writers: arguments.writers,
         keys_per_writer: arguments.keys,
         value_bytes: arguments.value_bytes,
+        fill: arguments.fill,
+        calm: Duration::try_from_secs_f64(arguments.calm)?,
         seed: arguments.seed.unwrap_or(now.as_secs()),
     };
     println!("seed {}", options.seed);

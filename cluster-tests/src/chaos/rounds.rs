@@ -9,11 +9,14 @@ use kelp_seams::{Rng as _, SeededRng};
 use tokio::time::{Instant, sleep};
 
 use super::nodes::Nodes;
+use super::resources::NodeResources;
 use super::torn_tail;
 use crate::DevCluster;
 
-/// Shortest time of load before a kill; up to twice as long by chance.
-const CALM: Duration = Duration::from_millis(500);
+/// Answers that were on their way when a process died have arrived after this.
+const STRAGGLERS: Duration = Duration::from_millis(500);
+/// Writing every key once may take this long without any progress.
+const FILL_STALL: Duration = Duration::from_secs(30);
 /// An election, and the clients' way to another node; far more than it should take.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Start, replay of the log and the way back into the cluster.
@@ -28,6 +31,7 @@ pub(super) struct Progress(Mutex<Acknowledged>);
 #[derive(Clone, Copy, Debug, Default)]
 struct Acknowledged {
     count: u64,
+    filled: u64,
     last: Option<Instant>,
     /// Longest time between two acknowledged writes since it was last asked for.
     gap: Duration,
@@ -42,6 +46,28 @@ impl Progress {
             state.gap = state.gap.max(now - last);
         }
         state.count += 1;
+    }
+
+    /// Notes that a writer has a key behind it for the first time, whatever came of it.
+    pub(super) fn filled(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).filled += 1;
+    }
+
+    /// Waits until `key_count` keys are behind the writers.
+    pub(super) async fn wait_until_filled(&self, key_count: u64) -> Result<()> {
+        let mut before = (0, Instant::now());
+        loop {
+            let filled = self.0.lock().unwrap_or_else(PoisonError::into_inner).filled;
+            if filled >= key_count {
+                return Ok(());
+            }
+            if filled > before.0 {
+                before = (filled, Instant::now());
+            } else if before.1.elapsed() > FILL_STALL {
+                bail!("only {filled} of {key_count} keys were written");
+            }
+            sleep(POLL).await;
+        }
     }
 
     fn count(&self) -> u64 {
@@ -73,6 +99,8 @@ pub struct RoundReport {
     pub rejoin: Duration,
     /// Writes acknowledged since the first round.
     pub acknowledged: u64,
+    /// What each node takes at the end of the round.
+    pub resources: Vec<NodeResources>,
 }
 
 impl fmt::Display for RoundReport {
@@ -88,7 +116,11 @@ impl fmt::Display for RoundReport {
             self.gap.as_millis(),
             self.rejoin.as_millis(),
             self.acknowledged,
-        )
+        )?;
+        for node in &self.resources {
+            write!(formatter, "\n  {node}")?;
+        }
+        Ok(())
     }
 }
 
@@ -98,12 +130,13 @@ const KILL_ALL_EVERY: u32 = 5;
 /// Runs one round. Odd ones kill the leader, even ones a node by chance, each fifth one all.
 pub(super) async fn run(
     round: u32,
+    calm: Duration,
     cluster: &DevCluster,
     nodes: &Nodes,
     progress: &Progress,
     random: &SeededRng,
 ) -> Result<RoundReport> {
-    sleep(CALM + CALM.mul_f64(fraction(random))).await;
+    sleep(calm + calm.mul_f64(fraction(random))).await;
     let leader = nodes.leader(RECOVERY_TIMEOUT).await?;
     let victims = match round {
         round if round.is_multiple_of(KILL_ALL_EVERY) => nodes.ids(),
@@ -141,14 +174,14 @@ pub(super) async fn run(
         gap: progress.take_gap(),
         rejoin,
         acknowledged: progress.count(),
+        resources: NodeResources::of(cluster)?,
     })
 }
 
 /// Waits for a write that was acknowledged well after now.
 async fn wait_until_writes_go_on(progress: &Progress) -> Result<()> {
     let deadline = Instant::now() + RECOVERY_TIMEOUT;
-    // Answers that were on their way when the process died still arrive.
-    sleep(CALM).await;
+    sleep(STRAGGLERS).await;
     let count = progress.count();
     while progress.count() == count {
         if Instant::now() > deadline {

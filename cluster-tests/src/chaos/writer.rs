@@ -25,6 +25,7 @@ pub(super) struct Writer {
     reader: Client,
     keys: Vec<Bytes>,
     value_bytes: usize,
+    fill: bool,
     random: SeededRng,
     progress: Arc<Progress>,
     stopped: watch::Receiver<bool>,
@@ -57,6 +58,7 @@ impl Writer {
             reader: nodes.roaming_client()?,
             keys,
             value_bytes: options.value_bytes,
+            fill: options.fill,
             random: SeededRng::new(options.seed ^ u64::from(number + 1)),
             progress,
             stopped,
@@ -68,23 +70,34 @@ impl Writer {
 
     /// Writes until it is told to stop; returns what was answered, and what a read found wrong.
     pub(super) async fn run(mut self) -> Result<(Ledger, Vec<Violation>)> {
+        if self.fill {
+            for key in self.keys.clone() {
+                let effect = self.next_put();
+                self.write(&key, &effect).await;
+                self.progress.filled();
+            }
+        }
         while !*self.stopped.borrow() {
             let key = self.pick_key();
             let effect = self.next_effect();
-            let answer = match &effect {
-                Effect::Put(value) => self.client.put(&key, value).await.map(drop),
-                Effect::Delete => self.client.delete(&key).await.map(drop),
-            };
-            let outcome = outcome(answer.as_ref());
-            self.ledger.record(&key, &effect, outcome);
-            if outcome == Outcome::Acknowledged {
-                self.progress.acknowledged();
-                if self.random.next_u64().is_multiple_of(READ_EVERY) {
-                    self.read(&key).await;
-                }
-            }
+            self.write(&key, &effect).await;
         }
         Ok((self.ledger, self.violations))
+    }
+
+    async fn write(&mut self, key: &Bytes, effect: &Effect) {
+        let answer = match effect {
+            Effect::Put(value) => self.client.put(key, value).await.map(drop),
+            Effect::Delete => self.client.delete(key).await.map(drop),
+        };
+        let outcome = outcome(answer.as_ref());
+        self.ledger.record(key, effect, outcome);
+        if outcome == Outcome::Acknowledged {
+            self.progress.acknowledged();
+            if self.random.next_u64().is_multiple_of(READ_EVERY) {
+                self.read(key).await;
+            }
+        }
     }
 
     fn pick_key(&self) -> Bytes {
@@ -93,14 +106,21 @@ impl Writer {
         self.keys[index].clone()
     }
 
-    /// A delete, or a put of a value that was never written before.
+    /// A delete or a put.
     fn next_effect(&mut self) -> Effect {
-        self.write_count += 1;
         if self.random.next_u64().is_multiple_of(DELETE_EVERY) {
             return Effect::Delete;
         }
+        self.next_put()
+    }
+
+    /// A put of a value that was never written before and cannot be compressed.
+    fn next_put(&mut self) -> Effect {
+        self.write_count += 1;
         let mut value = format!("{:03} {:016} ", self.number, self.write_count).into_bytes();
-        value.resize(self.value_bytes, b'v');
+        let head_bytes = value.len();
+        value.resize(self.value_bytes, 0);
+        self.random.fill(&mut value[head_bytes..]);
         Effect::Put(value.into())
     }
 
