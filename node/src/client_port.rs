@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use kelp_client::{BoxStream, Listener};
 use kelp_raft::{ClusterId, NodeId, Raft};
-use kelp_seams::Clock;
+use kelp_seams::{Clock, Executor};
 use kelp_wire::Status;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -75,6 +75,8 @@ pub(crate) struct PortContext {
     pub(crate) leadership: Arc<Leadership>,
     pub(crate) view: Arc<dyn ClusterView>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Runs the reads that need the disk.
+    pub(crate) executor: Arc<dyn Executor>,
     pub(crate) metrics: Arc<RequestMetrics>,
     pub(crate) seats: Seats,
     pub(crate) budget: Budget,

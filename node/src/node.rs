@@ -268,6 +268,7 @@ impl Core {
             leadership: Arc::clone(&leadership),
             view: Arc::new(view) as Arc<dyn ClusterView>,
             clock,
+            executor: Arc::clone(&seams.executor),
             metrics: observer.requests(),
             seats: Seats::new(
                 limits.connection_count_max,

@@ -76,6 +76,6 @@ pub use options::{RaftOptions, RaftParts, Timing};
 pub use raft::{Proposal, Raft, RaftStatus, Role, StopReason};
 pub use read_index::ReadPoint;
 pub use state::{
-    AppliedRecord, ChainRecord, Limits, MembershipRecord, MetaKey, NodeProgress, Page, PageLimits,
-    Record, Scan, ScanRange, StateError, StateKey, StateReader, StateView,
+    AppliedRecord, CachedRecord, ChainRecord, Limits, MembershipRecord, MetaKey, NodeProgress,
+    Page, PageLimits, Record, Scan, ScanRange, StateError, StateKey, StateReader, StateView,
 };

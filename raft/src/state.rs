@@ -33,7 +33,7 @@ pub use progress::NodeProgress;
 pub use record::Record;
 pub(crate) use record::{RECORD_HEAD_BYTES, put_plain_record};
 pub use scan::{Page, PageLimits, Scan, ScanRange};
-pub use view::{StateReader, StateView};
+pub use view::{CachedRecord, StateReader, StateView};
 
 /// A read of the state that cannot be answered. The node must stop: its copy is broken.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -1,11 +1,13 @@
-//! Where the proposer and the applier leave what a connection waits for.
+//! Where the proposer, the applier and reads from the disk leave what a connection waits for.
 //!
 //! The connection's task is the only reader. Letters are as many as the connection has requests in
 //! flight, which its own limits bound.
 
 use std::sync::{Mutex, PoisonError};
 
-use kelp_raft::StateView;
+use bytes::BytesMut;
+use kelp_raft::{StateError, StateView};
+use kelp_wire::Status;
 use tokio::sync::Notify;
 
 use crate::proposer::Waiter;
@@ -19,6 +21,18 @@ pub(crate) enum Letter {
     View { token: u32, view: StateView },
     /// The write that the read behind `token` was to follow was not executed.
     RideLost { token: u32 },
+    /// The read behind `token` has been to the disk.
+    Served {
+        token: u32,
+        result: Result<ServedRead, StateError>,
+    },
+}
+
+/// The reply of a read that went to the disk.
+pub(crate) struct ServedRead {
+    pub(crate) status: Status,
+    /// The encoded reply.
+    pub(crate) reply: BytesMut,
 }
 
 /// Letters not read yet.
@@ -44,7 +58,7 @@ impl Mailbox {
         std::mem::swap(&mut *waiting, letters);
     }
 
-    fn post(&self, letter: Letter) {
+    pub(super) fn post(&self, letter: Letter) {
         self.letters
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -27,6 +27,18 @@ impl Output {
         self.bytes.len()
     }
 
+    /// Adds a reply that was encoded elsewhere; copied only when others wait before it.
+    pub(super) fn append(&mut self, reply: BytesMut) {
+        if self.bytes.is_empty() && self.allocated() <= BYTES_KEPT {
+            *self = Self {
+                bytes: reply,
+                ..Self::default()
+            };
+        } else {
+            self.bytes.extend_from_slice(&reply);
+        }
+    }
+
     /// Takes away what the socket has taken.
     pub(super) fn sent(&mut self, bytes: usize) {
         let front = self.allocated() - self.bytes.capacity();

@@ -14,7 +14,7 @@
 use std::ops::Bound;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use kelp_raft::{Record, ScanRange, StateError, StateView};
+use kelp_raft::{CachedRecord, Record, ScanRange, StateError, StateView};
 use kelp_wire::{
     Response, ResponseFields, Revision, SCAN_ENTRY_HEADER_BYTES, Scan, ScanBound, ScanEntry,
     Status, encode_response, key_after_prefix,
@@ -58,7 +58,28 @@ pub(super) struct ScanJob {
 }
 
 impl Read {
-    /// Appends the reply to `out`.
+    /// Appends the reply to `out` if memory alone knows it; none, and nothing appended, when
+    /// [`Read::serve`] has to find out where blocking harms nobody.
+    ///
+    /// # Errors
+    /// The storage engine failed; nothing was appended.
+    pub(super) fn serve_cached(
+        &self,
+        view: &StateView,
+        mark: RequestMark,
+        out: &mut BytesMut,
+    ) -> Result<Option<Status>, StateError> {
+        match self {
+            Self::Get { database, key } => Ok(match view.get_cached(*database, key)? {
+                CachedRecord::Hit(record) => Some(get(record.as_ref(), mark, out)),
+                CachedRecord::NeedsDisk => None,
+            }),
+            Self::Scan(job) if view.is_in_memory() => job.serve(view, mark, out).map(Some),
+            Self::Scan(_) => Ok(None),
+        }
+    }
+
+    /// Appends the reply to `out`; may read the disk.
     ///
     /// # Errors
     /// The storage engine failed; nothing was appended.

@@ -10,6 +10,8 @@
 //! held  -> released in order when no read is outstanding
 //! ```
 //!
+//! A read with a view is answered from memory, or goes to the disk where blocking harms nobody.
+//!
 //! A read that rides does not hold later writes back: the proposer cuts the sub-batch behind it.
 //! Replies may overtake each other; clients match them by request id.
 //!
@@ -21,7 +23,8 @@ mod request;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kelp_raft::{CommandHead, Operation, OperationRef, ReadError, StateView};
+use bytes::BytesMut;
+use kelp_raft::{CommandHead, Operation, OperationRef, ReadError, StateError, StateView};
 use kelp_seams::Monotonic;
 use kelp_wire::{Opcode, RequestId, Status};
 use slab::Slab;
@@ -29,7 +32,7 @@ use slab::Slab;
 use super::PortContext;
 use super::answer;
 use super::budget::Share;
-use super::mailbox::{Letter, Mailbox};
+use super::mailbox::{Letter, Mailbox, ServedRead};
 use super::output::Output;
 use super::read::Read;
 use super::seats::Seat;
@@ -45,6 +48,12 @@ const IN_FLIGHT_BYTES_MAX: usize = 32 << 20;
 
 /// With this much unsent output the connection produces no more until its client reads.
 const OUTPUT_HIGH_WATER: usize = 1 << 20;
+
+/// Reads of one connection at the disk at once: enough to keep a disk busy, and few enough that their
+/// replies, of which the budget hears only when they arrive, stay a few of the largest values.
+const AT_DISK_COUNT_MAX: usize = 8;
+
+const BROKEN_READ: &str = "this node cannot read its storage; try another node";
 
 const LATE_READ: &str = "deadline passed before a quorum confirmed the read; try again";
 
@@ -106,6 +115,8 @@ pub(crate) struct Session {
     waiting: Vec<ReadJob>,
     running: Vec<ReadJob>,
     ready: VecDeque<(ReadJob, StateView)>,
+    /// Reads that are at the disk.
+    at_disk: Slab<RequestMark>,
     held: VecDeque<Held>,
     in_flight_bytes: usize,
     letters: Vec<Letter>,
@@ -126,6 +137,7 @@ impl Session {
             waiting: Vec::new(),
             running: Vec::new(),
             ready: VecDeque::new(),
+            at_disk: Slab::new(),
             held: VecDeque::new(),
             in_flight_bytes: 0,
             letters: Vec::new(),
@@ -201,6 +213,10 @@ impl Session {
                         self.refuse(job.mark, Status::Unavailable, RIDE_LOST);
                     }
                 }
+                Letter::Served { token, result } => {
+                    let mark = self.at_disk.remove(slot(token));
+                    self.served(mark, result);
+                }
             }
         }
         self.letters = letters;
@@ -209,9 +225,10 @@ impl Session {
     /// Moves on whatever can move: serves reads that have a view, releases what was held.
     pub(crate) fn advance(&mut self) {
         while self.may_serve()
+            && self.at_disk.len() < AT_DISK_COUNT_MAX
             && let Some((job, view)) = self.ready.pop_front()
         {
-            self.serve(&job, &view);
+            self.serve(job, view);
         }
         while self.waiting.is_empty() && self.running.is_empty() {
             match self.held.pop_front() {
@@ -341,18 +358,42 @@ impl Session {
         }
     }
 
-    fn serve(&mut self, job: &ReadJob, view: &StateView) {
-        match job.read.serve(view, job.mark, &mut self.output.bytes) {
-            Ok(status) => self.finished(job.mark, status),
-            Err(error) => {
-                tracing::error!(%error, "a read failed in the storage engine");
-                self.refuse(
-                    job.mark,
-                    Status::Unavailable,
-                    "this node cannot read its storage; try another node",
-                );
-            }
+    /// Answers from memory, or sends the read to the disk.
+    fn serve(&mut self, job: ReadJob, view: StateView) {
+        let ReadJob { mark, read, .. } = job;
+        match read.serve_cached(&view, mark, &mut self.output.bytes) {
+            Ok(Some(status)) => self.finished(mark, status),
+            Ok(None) => self.go_to_disk(mark, read, view),
+            Err(error) => self.refuse_broken(mark, &error),
         }
+    }
+
+    fn go_to_disk(&mut self, mark: RequestMark, read: Read, view: StateView) {
+        let token = self.at_disk.insert(mark);
+        let token = u32::try_from(token).expect("reads at the disk are few");
+        let mailbox = Arc::clone(&self.mailbox);
+        self.port.executor.run_blocking(Box::new(move || {
+            let mut reply = BytesMut::new();
+            let result = read
+                .serve(&view, mark, &mut reply)
+                .map(|status| ServedRead { status, reply });
+            mailbox.post(Letter::Served { token, result });
+        }));
+    }
+
+    fn served(&mut self, mark: RequestMark, result: Result<ServedRead, StateError>) {
+        match result {
+            Ok(ServedRead { status, reply }) => {
+                self.output.append(reply);
+                self.finished(mark, status);
+            }
+            Err(error) => self.refuse_broken(mark, &error),
+        }
+    }
+
+    fn refuse_broken(&mut self, mark: RequestMark, error: &StateError) {
+        tracing::error!(%error, "a read failed in the storage engine");
+        self.refuse(mark, Status::Unavailable, BROKEN_READ);
     }
 
     fn tell(&mut self, mark: RequestMark, outcome: &WriteOutcome) {
@@ -401,6 +442,7 @@ impl Session {
             + self.waiting.len()
             + self.running.len()
             + self.ready.len()
+            + self.at_disk.len()
             + self.held.len()
     }
 }

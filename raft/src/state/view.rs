@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use kelp_storage::{Database, DatabaseId, Keyspace, LogPosition, ReadView, StorageError};
+use kelp_storage::{Cached, Database, DatabaseId, Keyspace, LogPosition, ReadView, StorageError};
 
 use super::StateError;
 use super::key::{MetaKey, StateKey, record_key};
@@ -46,6 +46,15 @@ impl StateReader {
     }
 }
 
+/// What memory alone knows of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CachedRecord {
+    /// The record, or that there is none.
+    Hit(Option<Record>),
+    /// [`StateView::get`] finds out, and may read the disk.
+    NeedsDisk,
+}
+
 /// The state at one point: between two entries, or right after a sub-batch within one.
 ///
 /// Reads may touch the disk. Clones are cheap and read the same state for as long as they live.
@@ -74,6 +83,28 @@ impl StateView {
         };
         let record = Record::decode(&value).map_err(|source| StateError::corrupt(&key, source))?;
         Ok(self.is_live(&record)?.then_some(record))
+    }
+
+    /// As [`StateView::get`], but from memory alone.
+    pub fn get_cached(&self, database: u8, key: &[u8]) -> Result<CachedRecord, StateError> {
+        let key = record_key(database, key);
+        let Cached::Hit(value) = self.view.get_cached(&key) else {
+            return Ok(CachedRecord::NeedsDisk);
+        };
+        let Some(value) = value else {
+            return Ok(CachedRecord::Hit(None));
+        };
+        let record = Record::decode(&value).map_err(|source| StateError::corrupt(&key, source))?;
+        if record.expire_at.is_some() && !self.knows_clock() {
+            return Ok(CachedRecord::NeedsDisk);
+        }
+        let is_live = self.is_live(&record)?;
+        Ok(CachedRecord::Hit(is_live.then_some(record)))
+    }
+
+    /// Whether nothing behind this view lies on the disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.view.is_cached_only()
     }
 
     /// The records of `range` in its order, without those whose deadline has passed.
@@ -154,6 +185,15 @@ impl StateView {
             .map(|value| decode_directory(&value))
             .transpose()
             .map_err(|source| StateError::corrupt(&key, source))
+    }
+
+    /// Whether the replicated clock can be told without the disk.
+    fn knows_clock(&self) -> bool {
+        self.clock.get().is_some()
+            || matches!(
+                self.view.get_cached(&MetaKey::Applied.encode()),
+                Cached::Hit(_)
+            )
     }
 
     /// The engine's view.
