@@ -22,6 +22,12 @@ pub mod benching;
 )]
 mod catalog;
 mod codec;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod compaction;
 mod database;
 mod error;
 mod file_number;

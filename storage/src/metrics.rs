@@ -62,7 +62,11 @@ pub struct StorageMetrics {
     pub compaction_read_bytes: u64,
     /// Bytes of the tables that they wrote.
     pub compaction_written_bytes: u64,
-    /// Bytes over the limits of all levels: what compaction has still to do.
+    /// Compactions that failed; they are tried again, unless an input is corrupt.
+    pub compaction_failures: u64,
+    /// Keyspaces whose compaction stopped at a corrupt input; they must be replaced or restored.
+    pub compaction_halted_keyspaces: u64,
+    /// Bytes that compaction must still move until all levels are within their limits.
     pub compaction_debt_bytes: u64,
     /// Tables by level, over all keyspaces.
     pub level_tables: [u64; LEVELS],

@@ -38,7 +38,7 @@ pub(crate) enum SstableError {
 }
 
 impl SstableError {
-    pub(super) fn io<'a>(
+    pub(crate) fn io<'a>(
         action: &'static str,
         path: &'a Path,
         offset: u64,

@@ -147,6 +147,11 @@ impl SstableReader {
         &self.properties
     }
 
+    /// A fault of the table as a whole.
+    pub(crate) fn corruption(&self, fault: impl Into<String>) -> SstableError {
+        Corruption::new(&self.path, 0, fault).into()
+    }
+
     /// The memory that index and filter take for as long as the table is open.
     pub(crate) fn pinned_bytes(&self) -> usize {
         self.index.bytes() + self.filter.as_ref().map_or(0, Filter::bytes)
