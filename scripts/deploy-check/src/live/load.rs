@@ -1,0 +1,101 @@
+//! Load of every kind that the dashboards show.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use super::cluster::Cluster;
+use super::process::Process;
+
+/// Pause between two rounds of the rarer operations.
+const ROUND_PAUSE: Duration = Duration::from_millis(200);
+
+/// A Redis node that does not answer for so long is down.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Load that runs.
+pub(super) struct Load {
+    bench: Process,
+    others: Vec<JoinHandle<()>>,
+}
+
+/// Loads the cluster through all its nodes for so long.
+pub(super) fn start(cluster: &Cluster, duration: Duration) -> Result<Load> {
+    let duration_text = format!("{}s", duration.as_secs());
+    let mut bench = cluster.command(&["bench", "--clients", "6", "--pipeline", "8"]);
+    bench.args(["--reads", "50", "--keys", "20000", "--value-bytes", "512"]);
+    bench
+        .args(["--duration", &duration_text])
+        .stdout(Stdio::null());
+    let bench = Process::start(&mut bench)?;
+    let end = Instant::now() + duration;
+    let mut others = vec![rare_operations(cluster, end)];
+    for node in cluster.nodes() {
+        if let Some(address) = node.resp.clone() {
+            others.push(std::thread::spawn(move || redis_until(&address, end)));
+        }
+    }
+    Ok(Load { bench, others })
+}
+
+impl Load {
+    /// Waits until all of it has ended.
+    pub(super) fn finish(self) -> Result<()> {
+        self.bench.finish().context("kelp bench")?;
+        for other in self.others {
+            other.join().expect("a load ends without panic");
+        }
+        Ok(())
+    }
+}
+
+/// Scans, deletes, reads of absent keys and a request that is refused, each by the command line.
+/// While a node is down some fail, which is wanted: dashboards show errors.
+fn rare_operations(cluster: &Cluster, end: Instant) -> JoinHandle<()> {
+    let too_long = "k".repeat(40_000);
+    let arguments: [&[&str]; 5] = [
+        &["put", "one", "1"],
+        &["scan", "--limit", "10"],
+        &["get", "absent"],
+        &["del", "one"],
+        &["get", &too_long],
+    ];
+    let mut commands: Vec<_> = arguments
+        .iter()
+        .map(|words| cluster.command(words))
+        .collect();
+    std::thread::spawn(move || {
+        while Instant::now() < end {
+            for command in &mut commands {
+                let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+            }
+            std::thread::sleep(ROUND_PAUSE);
+        }
+    })
+}
+
+/// Speaks to one Redis port until `end`; connects again when the node was away.
+fn redis_until(address: &str, end: Instant) {
+    while Instant::now() < end {
+        let _ = redis(address, end);
+        std::thread::sleep(ROUND_PAUSE);
+    }
+}
+
+fn redis(address: &str, end: Instant) -> Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(ANSWER_TIME_MAX))?;
+    let mut answer = [0; 4096];
+    while Instant::now() < end {
+        // The last one is an error: a number cannot be made of what the first one wrote.
+        stream.write_all(b"SET redis word\r\nGET redis\r\nINCR counter\r\nINCR redis\r\n")?;
+        let read = stream.read(&mut answer)?;
+        anyhow::ensure!(read > 0, "the node has closed the connection");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
