@@ -185,6 +185,7 @@ impl EntryApplier {
                 clock: applied.clock,
                 limits: self.limits,
                 next_revision: first_revision,
+                work: 0,
             };
             outcomes.reserve(entry.sub_batches.len());
             sub_batches.reserve(entry.sub_batches.len());

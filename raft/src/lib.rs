@@ -63,12 +63,13 @@ pub use bus::{BusError, HandleError, PeerBus, PeerClass, PeerHandler, SendPermit
 pub use error::{ProposeError, RaftError, ReadError, StartError};
 pub use message::{EnvelopeError, NODE_KIND_FIRST, PEER_MESSAGE_VERSION, PeerReply, PeerRequest};
 pub use model::{
-    AppendError, BatchNumber, Boot, COMMAND_BYTES_MAX, COMMAND_HEAD_BYTES_MAX, ChainHash, ClientId,
-    ClusterId, Command, CommandHead, CommandOpcode, CommandRef, CommandReply, Commands, DatabaseId,
-    DecodeError, ENTRY_BYTES_MAX, ENTRY_BYTES_TARGET, ENTRY_COMMANDS_MAX, Entry, EntryBuilder,
-    EntryFull, EntryOutcome, GroupId, KEY_BYTES_MAX, LogIndex, Member, NodeId, Operation,
-    OperationError, OperationRef, ParseClusterIdError, ReplyStatus, Revision, StampMillis,
-    SubBatch, SubBatchBuilder, SubBatchId, SubBatchOutcome, Term, VALUE_BYTES_MAX, decode_replies,
+    AppendError, Batch, BatchBuilder, BatchNumber, BatchRef, Boot, COMMAND_BYTES_MAX,
+    COMMAND_HEAD_BYTES_MAX, ChainHash, ClientId, ClusterId, Command, CommandHead, CommandOpcode,
+    CommandRef, CommandReply, Commands, Condition, ConditionRef, DatabaseId, DecodeError,
+    ENTRY_BYTES_MAX, ENTRY_BYTES_TARGET, ENTRY_COMMANDS_MAX, Entry, EntryBuilder, EntryFull,
+    EntryOutcome, GroupId, KEY_BYTES_MAX, LogIndex, Member, NodeId, Operation, OperationError,
+    OperationRef, ParseClusterIdError, ReplyStatus, Revision, StampMillis, SubBatch,
+    SubBatchBuilder, SubBatchId, SubBatchOutcome, Term, VALUE_BYTES_MAX, decode_replies,
     encode_replies,
 };
 pub use observer::{ApplyObserver, OwnSubBatch};

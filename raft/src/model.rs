@@ -10,8 +10,10 @@
 //! CommandReply <---------- SubBatchOutcome <--------------- EntryOutcome
 //! ```
 
+mod batch;
 mod codec;
 mod command;
+mod condition;
 mod entry;
 mod ids;
 mod limits;
@@ -24,9 +26,11 @@ mod sub_batch;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{Batch, BatchBuilder, BatchRef};
 pub use codec::DecodeError;
 pub(crate) use codec::SliceReader;
 pub use command::{Command, CommandHead, CommandOpcode, CommandRef, Commands};
+pub use condition::{Condition, ConditionRef};
 pub(crate) use entry::ENTRY_VERSION;
 pub use entry::{Entry, EntryBuilder, EntryFull};
 pub use ids::{
@@ -38,6 +42,7 @@ pub use limits::{
     COMMAND_BYTES_MAX, COMMAND_HEAD_BYTES_MAX, ENTRY_BYTES_MAX, ENTRY_BYTES_TARGET,
     ENTRY_COMMANDS_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX,
 };
+pub(crate) use limits::{DELETE_RANGE_BYTES_MAX, DELETE_RANGE_KEYS_MAX, ENTRY_WORK_MAX};
 pub use member::Member;
 pub use operation::{Operation, OperationError, OperationRef};
 pub use outcome::{EntryOutcome, SubBatchOutcome};

@@ -31,7 +31,7 @@ pub use meta::{AppliedRecord, ChainRecord, Limits, MembershipRecord};
 pub(crate) use meta::{decode_directory, decode_revision_base, encode_directory};
 pub use progress::NodeProgress;
 pub use record::Record;
-pub(crate) use record::{RECORD_HEAD_BYTES, put_plain_record};
+pub(crate) use record::{RECORD_HEAD_BYTES, put_record_head};
 pub use scan::{Page, PageLimits, Scan, ScanRange};
 pub use view::{CachedRecord, StateReader, StateView};
 

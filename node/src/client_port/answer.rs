@@ -135,6 +135,7 @@ fn status_of(status: ReplyStatus) -> Status {
         ReplyStatus::KeyTooLong | ReplyStatus::ValueTooLarge => Status::TooLarge,
         ReplyStatus::UnknownOpcode | ReplyStatus::UnknownFlags => Status::Unsupported,
         ReplyStatus::Forbidden => Status::Refused,
+        ReplyStatus::TryAgain => Status::Overloaded,
         _ => Status::BadRequest,
     }
 }

@@ -1,18 +1,23 @@
 //! Executes the commands of a sub-batch, each seeing the effects of those before it.
 //!
 //! A put reads nothing. What must read asks the batch first and then the view. Everything that is
-//! written is copied once, into one buffer per entry that the keys and records then share.
+//! written is copied once, into one buffer per entry that the keys and records then share. What a
+//! command does beyond what its own bytes ask for counts as work of the entry, which has a bound.
+
+mod change;
+mod range;
 
 use bytes::{Bytes, BytesMut};
 use kelp_storage::{DatabaseId, IndexedBatch, ReadView};
 
 use super::ApplyError;
 use crate::model::{
-    CommandRef, CommandReply, Commands, DecodeError, NodeId, OperationError, OperationRef,
-    ReplyStatus, Revision, StampMillis, SubBatch, SubBatchId, SubBatchOutcome, decode_replies,
+    CommandRef, CommandReply, Commands, DecodeError, ENTRY_WORK_MAX, NodeId, OperationError,
+    OperationRef, ReplyStatus, Revision, StampMillis, SubBatch, SubBatchId, SubBatchOutcome,
+    decode_replies,
 };
 use crate::state::{
-    Limits, Record, StateError, StateKey, decode_directory, encode_directory, put_plain_record,
+    Limits, Record, StateError, StateKey, decode_directory, encode_directory, put_record_head,
     put_record_key,
 };
 
@@ -30,6 +35,8 @@ pub(super) struct Execution<'a> {
     pub(super) limits: Limits,
     /// The revision of the next command.
     pub(super) next_revision: Revision,
+    /// Work of the entry so far, at most about [`ENTRY_WORK_MAX`].
+    pub(super) work: usize,
 }
 
 impl Execution<'_> {
@@ -95,14 +102,29 @@ impl Execution<'_> {
                 Ok(CommandReply::done(revision))
             }
             OperationRef::Delete { key } => self.delete(database, key, revision),
+            OperationRef::CompareAndSwap {
+                key,
+                condition,
+                value,
+            } => self.compare_and_swap(database, key, condition, value, revision),
+            OperationRef::Batch(batch) => self.batch(database, batch, revision),
+            OperationRef::Increment { key, delta } => {
+                self.increment(database, key, delta, revision)
+            }
+            OperationRef::Append { key, value } => self.append(database, key, value, revision),
+            OperationRef::DeleteRange {
+                count_max,
+                first,
+                end,
+            } => self.delete_range(database, count_max, (first, end), revision),
             OperationRef::Announce { directory } => self.announce(node, directory, revision),
         }
     }
 
     fn put(&mut self, database: u8, key: &[u8], value: &[u8], revision: Revision) {
-        put_record_key(database, key, &mut self.arena);
-        let key = self.cut();
-        put_plain_record(revision, value, &mut self.arena);
+        let key = self.record_key(database, key);
+        put_record_head(revision, None, &mut self.arena);
+        self.arena.extend_from_slice(value);
         let record = self.cut();
         self.batch.put(key, record);
     }
@@ -113,8 +135,7 @@ impl Execution<'_> {
         key: &[u8],
         revision: Revision,
     ) -> Result<CommandReply, StateError> {
-        put_record_key(database, key, &mut self.arena);
-        let key = self.cut();
+        let key = self.record_key(database, key);
         let Some(value) = self.read(&key)? else {
             return Ok(CommandReply::of(ReplyStatus::NotFound));
         };
@@ -156,23 +177,59 @@ impl Execution<'_> {
         }
     }
 
+    /// What the engine's `key` holds, if it has not died.
+    fn read_live(&self, key: &[u8]) -> Result<Option<Record>, StateError> {
+        let Some(value) = self.read(key)? else {
+            return Ok(None);
+        };
+        let record = Record::decode(&value).map_err(|source| StateError::corrupt(key, source))?;
+        Ok((!record.is_dead_at(self.clock)).then_some(record))
+    }
+
+    /// Why the operation is refused whatever the state holds.
     fn check_limits(&self, operation: &OperationRef<'_>) -> Option<ReplyStatus> {
+        match operation {
+            OperationRef::Put { key, value } | OperationRef::Append { key, value } => {
+                self.check_record(key, value.len())
+            }
+            OperationRef::Delete { key } | OperationRef::Increment { key, .. } => {
+                self.check_record(key, 0)
+            }
+            OperationRef::CompareAndSwap { key, value, .. } => {
+                self.check_record(key, value.map_or(0, <[u8]>::len))
+            }
+            OperationRef::Batch(batch) => batch.parts().find_map(|part| self.check_limits(&part)),
+            OperationRef::DeleteRange { .. } | OperationRef::Announce { .. } => None,
+        }
+    }
+
+    fn check_record(&self, key: &[u8], value_bytes: usize) -> Option<ReplyStatus> {
         let over =
             |bytes: usize, limit: u32| u32::try_from(bytes).map_or(true, |bytes| bytes > limit);
-        let (key, value) = match operation {
-            OperationRef::Put { key, value } => (key, *value),
-            OperationRef::Delete { key } => (key, [].as_slice()),
-            OperationRef::Announce { .. } => return None,
-        };
         if key.is_empty() {
             Some(ReplyStatus::KeyEmpty)
         } else if over(key.len(), self.limits.key_bytes_max) {
             Some(ReplyStatus::KeyTooLong)
-        } else if over(value.len(), self.limits.value_bytes_max) {
+        } else if over(value_bytes, self.limits.value_bytes_max) {
             Some(ReplyStatus::ValueTooLarge)
         } else {
             None
         }
+    }
+
+    /// The engine's key of a user's key.
+    fn record_key(&mut self, database: u8, key: &[u8]) -> Bytes {
+        put_record_key(database, key, &mut self.arena);
+        self.cut()
+    }
+
+    /// Takes note of work; false when the entry has done too much before it.
+    fn may_work(&mut self, work: usize) -> bool {
+        let may = self.work < ENTRY_WORK_MAX;
+        if may {
+            self.work += work;
+        }
+        may
     }
 
     /// What was put together in the arena since the last cut.

@@ -5,6 +5,7 @@ mod commands;
 mod deduplication;
 mod determinism;
 mod entries;
+mod operations;
 mod plain_model;
 mod replica;
 

@@ -21,6 +21,19 @@ pub const ENTRY_BYTES_TARGET: usize = 1 << 20;
 /// Most commands in one entry: the position of a command is the low 16 bits of its revision.
 pub const ENTRY_COMMANDS_MAX: usize = 1 << 16;
 
+/// Most keys that one command removes from a range. A command of an entry that is applied must not
+/// hold up those behind it; removing so many takes a few milliseconds.
+pub(crate) const DELETE_RANGE_KEYS_MAX: usize = 10_000;
+
+/// Bytes of keys after which a command stops removing a range: as much as an entry usually writes.
+pub(crate) const DELETE_RANGE_BYTES_MAX: usize = 1 << 20;
+
+/// What the commands of one entry may do beyond what their own bytes ask for: bytes of values that
+/// are copied to append to them, keys that are looked at to remove a range. Without it a few bytes
+/// of log could make every replica write without end. It lets eight of the longest values be
+/// appended to.
+pub(crate) const ENTRY_WORK_MAX: usize = 64 << 20;
+
 /// Longest encoded entry: the one command that is alone in it, and the heads around it.
 pub const ENTRY_BYTES_MAX: usize = COMMAND_BYTES_MAX + (64 << 10);
 

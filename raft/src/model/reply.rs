@@ -22,12 +22,17 @@ pub enum ReplyStatus {
     ConditionFalse = 2,
     /// The key holds another type than the command works on.
     WrongType = 3,
-    /// The value is not a number, or the result would not be one.
+    /// The value is not a number.
     NotANumber = 4,
     /// The command was executed earlier; its answer is no longer kept.
     ExecutedForgotten = 5,
     /// The session of the command was forgotten; nothing was executed.
     SessionExpired = 6,
+    /// The result would be over the largest or under the smallest integer.
+    OutOfRange = 7,
+    /// The commands before it have made the entry do all that an entry may; nothing was changed,
+    /// another entry can.
+    TryAgain = 8,
     /// The body is not laid out as the opcode says.
     Malformed = 16,
     /// This version of the state machine does not execute the opcode.
@@ -45,7 +50,7 @@ pub enum ReplyStatus {
 }
 
 impl ReplyStatus {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 16] = [
         Self::Ok,
         Self::NotFound,
         Self::ConditionFalse,
@@ -53,6 +58,8 @@ impl ReplyStatus {
         Self::NotANumber,
         Self::ExecutedForgotten,
         Self::SessionExpired,
+        Self::OutOfRange,
+        Self::TryAgain,
         Self::Malformed,
         Self::UnknownOpcode,
         Self::UnknownFlags,

@@ -28,9 +28,7 @@ impl Record {
     /// The encoded record.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(RECORD_HEAD_BYTES + self.value.len());
-        out.put_slice(&[KIND_PLAIN, 0]);
-        out.put_u64(self.revision.get());
-        out.put_u64(self.expire_at.map_or(NO_DEADLINE, StampMillis::get));
+        put_record_head(self.revision, self.expire_at, &mut out);
         out.put_slice(&self.value);
         out.freeze()
     }
@@ -58,11 +56,16 @@ impl Record {
     }
 }
 
-/// Appends a plain record without deadline: what a blind put writes.
-pub(crate) fn put_plain_record(revision: Revision, value: &[u8], out: &mut BytesMut) {
+/// Appends the head of a plain record; the value is to follow.
+pub(crate) fn put_record_head(
+    revision: Revision,
+    expire_at: Option<StampMillis>,
+    out: &mut BytesMut,
+) {
     let mut head = [0; RECORD_HEAD_BYTES];
     head[0] = KIND_PLAIN;
     head[2..10].copy_from_slice(&revision.get().to_be_bytes());
+    let deadline = expire_at.map_or(NO_DEADLINE, StampMillis::get);
+    head[10..].copy_from_slice(&deadline.to_be_bytes());
     out.put_slice(&head);
-    out.put_slice(value);
 }

@@ -36,7 +36,7 @@ impl ScanRange {
     }
 
     /// The range as the engine has it.
-    fn into_engine_bounds(self) -> (Bound<Bytes>, Bound<Bytes>) {
+    pub(crate) fn into_engine_bounds(self) -> (Bound<Bytes>, Bound<Bytes>) {
         let database = self.database;
         let start = match self.start {
             Bound::Unbounded => Bound::Included(record_key(database, &[])),

@@ -52,6 +52,16 @@ impl IndexedBatch {
         }
     }
 
+    /// All operations in order: each key with the value that it is given, `None` if it is deleted. A
+    /// key comes as often as it was touched.
+    pub fn operations(&self) -> impl ExactSizeIterator<Item = (&Bytes, Option<&Bytes>)> {
+        let operations = self.batch.operations.iter();
+        operations.map(|operation| match &operation.change {
+            Change::Put(value) => (&operation.key, Some(value)),
+            Change::Delete => (&operation.key, None),
+        })
+    }
+
     /// The count of operations, which is also the offset of the next one from the batch's first
     /// sequence number.
     pub fn len(&self) -> usize {

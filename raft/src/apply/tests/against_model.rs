@@ -11,13 +11,30 @@ use crate::state::{ScanRange, StateView};
 /// A command over few keys, so that they meet.
 pub(super) fn command() -> impl Strategy<Value = Command> {
     let key = vec(prop_oneof![Just(0_u8), Just(b'a'), Just(0xFF)], 0..3).prop_map(Bytes::from);
-    let value = vec(any::<u8>(), 0..4).prop_map(Bytes::from);
+    let digits = (-20..20_i64).prop_map(|number| Bytes::from(number.to_string()));
+    let value = prop_oneof![vec(any::<u8>(), 0..4).prop_map(Bytes::from), digits];
+    let condition = prop_oneof![
+        (0..3_u64).prop_map(|position| Condition::Revision(Revision::new(position))),
+        value.clone().prop_map(Condition::Value),
+        Just(Condition::Exists),
+        Just(Condition::Absent),
+    ];
+    let delta = prop_oneof![-20..20_i64, Just(i64::MIN), Just(i64::MAX)];
     let operation = prop_oneof![
-        3 => (key.clone(), value).prop_map(|(key, value)| Operation::Put { key, value }),
-        2 => key.prop_map(|key| Operation::Delete { key }),
+        3 => (key.clone(), value.clone()).prop_map(|(key, value)| Operation::Put { key, value }),
+        2 => key.clone().prop_map(|key| Operation::Delete { key }),
         1 => (0..2_u8).prop_map(|number| Operation::Announce {
             directory: DatabaseId::from_bytes([number; 16]),
         }),
+        2 => (key.clone(), condition, prop::option::of(value.clone())).prop_map(
+            |(key, condition, value)| Operation::CompareAndSwap { key, condition, value }
+        ),
+        2 => (key.clone(), delta).prop_map(|(key, delta)| Operation::Increment { key, delta }),
+        2 => (key.clone(), value.clone()).prop_map(|(key, value)| Operation::Append { key, value }),
+        1 => (0..4_u32, key.clone(), key.clone()).prop_map(|(count_max, first, end)| {
+            Operation::DeleteRange { count_max, first, end }
+        }),
+        1 => vec((key, prop::option::of(value)), 1..4).prop_map(|parts| batch(&parts)),
     ];
     (operation, prop_oneof![Just(0_u8), Just(255)], 0..20_u8).prop_map(
         |(operation, database, dice)| {
@@ -28,6 +45,18 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
             command
         },
     )
+}
+
+/// Puts, and deletes where there is no value.
+fn batch(parts: &[(Bytes, Option<Bytes>)]) -> Operation {
+    let mut batch = BatchBuilder::new();
+    for (key, value) in parts {
+        match value {
+            Some(value) => batch.put(key, value).unwrap(),
+            None => batch.delete(key).unwrap(),
+        }
+    }
+    Operation::Batch(batch.finish().expect("it has parts"))
 }
 
 /// A sub-batch near those that are due, so that every rule is met.

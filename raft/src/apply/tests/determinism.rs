@@ -93,6 +93,59 @@ fn log_of_version_1_leaves_its_golden_state() {
 }
 
 #[test]
+fn operations_of_version_1_leave_their_golden_state() {
+    let mut replica = Replica::new();
+    let [key, number] = [b"a", b"n"].map(|key| Bytes::from_static(key));
+    let mut batch = BatchBuilder::new();
+    batch.put(b"b", b"1").unwrap();
+    batch.delete(b"absent").unwrap();
+    let operations = [
+        Operation::Increment {
+            key: number.clone(),
+            delta: i64::MAX,
+        },
+        Operation::Increment {
+            key: number.clone(),
+            delta: 1,
+        },
+        Operation::Append {
+            key: number.clone(),
+            value: key.clone(),
+        },
+        Operation::Increment {
+            key: number,
+            delta: 1,
+        },
+        Operation::CompareAndSwap {
+            key: key.clone(),
+            condition: Condition::Absent,
+            value: Some(key.clone()),
+        },
+        Operation::CompareAndSwap {
+            key: key.clone(),
+            condition: Condition::Revision(Revision::new(9)),
+            value: None,
+        },
+        Operation::Batch(batch.finish().expect("it has parts")),
+        Operation::DeleteRange {
+            count_max: 1,
+            first: Bytes::new(),
+            end: Bytes::new(),
+        },
+    ];
+    let commands = operations.map(|operation| operation.command(1));
+    let payload = entry(1, vec![sub_batch(id(1, 1, 1), 0, &commands)]);
+    let mut golden = replica.apply(&payload).outcome.encode().to_vec();
+    for (key, value) in replica.dump() {
+        for part in [key, value] {
+            golden.extend_from_slice(&u32::try_from(part.len()).unwrap().to_be_bytes());
+            golden.extend_from_slice(&part);
+        }
+    }
+    crate::golden::check("applied_operations.bin", &golden);
+}
+
+#[test]
 fn chain_hash_tells_different_entries_answers_and_orders_apart() {
     let hash_of = |payloads: &[Bytes]| {
         let mut replica = Replica::new();

@@ -129,7 +129,20 @@ proptest! {
 
     #[test]
     fn operation_reads_back(key in bytes(40), value in bytes(40), database in any::<u8>()) {
-        for operation in [Operation::Put { key: key.clone(), value }, Operation::Delete { key }] {
+        let operations = [
+            Operation::Put { key: key.clone(), value: value.clone() },
+            Operation::Delete { key: key.clone() },
+            Operation::Append { key: key.clone(), value: value.clone() },
+            Operation::Increment { key: key.clone(), delta: i64::from(database) - 100 },
+            Operation::DeleteRange { count_max: database.into(), first: key.clone(), end: value.clone() },
+            Operation::CompareAndSwap {
+                key: key.clone(),
+                condition: Condition::Value(value.clone()),
+                value: Some(value.clone()),
+            },
+            Operation::CompareAndSwap { key, condition: Condition::Absent, value: None },
+        ];
+        for operation in operations {
             prop_assert_eq!(Operation::decode(&operation.command(database)), Ok(operation));
         }
     }

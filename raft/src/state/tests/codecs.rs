@@ -142,7 +142,8 @@ fn plain_record_of_the_hot_path_equals_the_encoded_record() {
         value: Bytes::from_static(b"v"),
     };
     let mut out = bytes::BytesMut::new();
-    put_plain_record(record.revision, &record.value, &mut out);
+    put_record_head(record.revision, None, &mut out);
+    out.extend_from_slice(&record.value);
     assert_eq!(out.freeze(), record.encode());
 }
 
