@@ -248,6 +248,22 @@ impl Log {
         self.shared.lock().position(index)
     }
 
+    /// The bytes that the entries present take on the disk.
+    pub fn bytes(&self) -> u64 {
+        self.shared.lock().bytes()
+    }
+
+    /// The bytes that the entries of `range` take on the disk, as far as they are present.
+    pub fn bytes_in(&self, range: Range<LogIndex>) -> u64 {
+        self.shared.lock().bytes_in(range)
+    }
+
+    /// The first of the newest entries that take at least `bytes` together; the first present when
+    /// all of them take less, none in an empty log.
+    pub fn newest_from(&self, bytes: u64) -> Option<LogIndex> {
+        self.shared.lock().newest_from(bytes)
+    }
+
     /// The entries of `range` that are present, from its start without a hole, cut before the
     /// payloads exceed `bytes_max` but with at least one if there is one. Empty when the first is
     /// not present. May read the disk.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::{EntryTerm, LogIndex, LogPosition};
 use crate::codec::{index, long};
 use crate::error::StorageError;
+use crate::wal::format::{RECORD_HEADER_BYTES, padded};
 use crate::wal::queue::{LogHead, Lsn, Place};
 use crate::wal::record::{APPEND_PREFIX_BYTES, Head, StoredVote};
 
@@ -16,16 +17,21 @@ use crate::wal::record::{APPEND_PREFIX_BYTES, Head, StoredVote};
 struct Slot {
     place: Place,
     term: EntryTerm,
+    /// The bytes of all entries up to and including this one, counted from where this process
+    /// began to count; only differences mean something.
+    bytes_through: u64,
 }
 
 /// Invariants: `slots[k]` is the entry `first_index + k`; `hot` holds the payloads of the last
-/// `hot.len()` entries and `hot_bytes` is their length together; places grow with the index.
+/// `hot.len()` entries and `hot_bytes` is their length together; places and `bytes_through` grow
+/// with the index, and `bytes_before` is the latter for the entry before the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogState {
     pub(crate) vote: Option<StoredVote>,
     pub(crate) committed: Option<LogPosition>,
     pub(crate) purged: Option<LogPosition>,
     first_index: u64,
+    bytes_before: u64,
     slots: VecDeque<Slot>,
     hot: VecDeque<Bytes>,
     hot_bytes: usize,
@@ -83,9 +89,11 @@ impl LogState {
             self.first_index = position.index.get();
         }
         assert_eq!(position.index.get(), self.end(), "the log stays contiguous");
+        let bytes_through = self.bytes_through_last() + record_bytes(place);
         self.slots.push_back(Slot {
             place,
             term: position.term,
+            bytes_through,
         });
     }
 
@@ -124,7 +132,9 @@ impl LogState {
         let count = usize::try_from(wanted)
             .unwrap_or(usize::MAX)
             .min(self.slots.len());
-        self.slots.drain(..count);
+        if let Some(last) = self.slots.drain(..count).next_back() {
+            self.bytes_before = last.bytes_through;
+        }
         self.first_index += long(count);
         while self.hot.len() > self.slots.len() {
             self.pop_hot_front();
@@ -145,6 +155,44 @@ impl LogState {
             bytes = bytes.saturating_add(payload_bytes(place));
             (count == 0 || bytes <= bytes_max).then_some(index)
         })
+    }
+
+    /// The bytes that the entries present take in the write-ahead log.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_through_last() - self.bytes_before
+    }
+
+    /// The bytes of the entries in `range`, as far as they are present.
+    pub(crate) fn bytes_in(&self, range: Range<LogIndex>) -> u64 {
+        let through = |end: LogIndex| {
+            let count = end.get().saturating_sub(self.first_index);
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            match count.min(self.slots.len()).checked_sub(1) {
+                Some(last) => self.slots[last].bytes_through,
+                None => self.bytes_before,
+            }
+        };
+        through(range.end).saturating_sub(through(range.start))
+    }
+
+    /// The first of the newest entries that take at least `bytes` together; the first present when
+    /// all of them take less, none in an empty log.
+    pub(crate) fn newest_from(&self, bytes: u64) -> Option<LogIndex> {
+        let first = self.first()?.index;
+        let limit = self.bytes_through_last().checked_sub(bytes);
+        let Some(limit) = limit.filter(|limit| *limit >= self.bytes_before) else {
+            return Some(first);
+        };
+        let older = self
+            .slots
+            .partition_point(|slot| slot.bytes_through <= limit);
+        Some(LogIndex::new(self.first_index + long(older)))
+    }
+
+    fn bytes_through_last(&self) -> u64 {
+        self.slots
+            .back()
+            .map_or(self.bytes_before, |last| last.bytes_through)
     }
 
     /// The state as it is written at the start of a file.
@@ -176,6 +224,11 @@ impl LogState {
             self.hot_bytes -= payload.len();
         }
     }
+}
+
+/// What the record at `place` takes in the write-ahead log.
+fn record_bytes(place: Place) -> u64 {
+    long(RECORD_HEADER_BYTES + padded(index(u64::from(place.bytes))))
 }
 
 fn payload_bytes(place: Place) -> usize {

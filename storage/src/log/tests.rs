@@ -264,7 +264,76 @@ fn files_without_live_entries_are_removed() {
     );
 }
 
+/// What a test does to a log.
+#[derive(Clone, Debug)]
+enum Change {
+    Append(u32),
+    Truncate(u64),
+    Discard(u64),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        4 => (0..1_000_u32).prop_map(Change::Append),
+        1 => (0..60_u64).prop_map(Change::Truncate),
+        1 => (0..60_u64).prop_map(Change::Discard),
+    ]
+}
+
 proptest! {
+    #[test]
+    fn bytes_are_those_of_the_entries_present(
+        changes in proptest::collection::vec(change(), 0..60),
+        start in 0..70_u64,
+        length in 0..70_u64,
+        newest in 0..20_000_u64,
+    ) {
+        let mut state = LogState::default();
+        let mut model = std::collections::BTreeMap::new();
+        let mut next = 0;
+        for change in changes {
+            match change {
+                Change::Append(bytes) => {
+                    let lsn = crate::wal::queue::Lsn(0);
+                    let place = crate::wal::queue::Place { lsn, bytes };
+                    state.append(entry(next, 0).position(), place);
+                    let bytes = usize::try_from(bytes).unwrap();
+                    let padded = crate::wal::format::padded(bytes);
+                    let header = crate::wal::format::RECORD_HEADER_BYTES;
+                    model.insert(next, u64::try_from(header + padded).unwrap());
+                    next += 1;
+                }
+                Change::Truncate(from) => {
+                    state.truncate_suffix(LogIndex::new(from));
+                    let purged = state.purged.map_or(0, |purged| purged.index.get() + 1);
+                    model.split_off(&from);
+                    next = next.min(from.max(purged));
+                }
+                Change::Discard(through) => {
+                    if state.purged.is_some_and(|purged| purged.index.get() >= through) {
+                        continue;
+                    }
+                    state.discard_prefix(entry(through, 0).position());
+                    model = model.split_off(&(through + 1));
+                    next = next.max(through + 1);
+                }
+            }
+        }
+        prop_assert_eq!(state.bytes(), model.values().sum::<u64>());
+        let end = start + length;
+        let inside: u64 = model.range(start..end).map(|(_, bytes)| bytes).sum();
+        prop_assert_eq!(state.bytes_in(range(start, end)), inside);
+        let mut rest = newest;
+        let enough = model.iter().rev().find(|(_, bytes)| {
+            rest = rest.saturating_sub(**bytes);
+            rest == 0
+        });
+        let expected = enough.or(model.first_key_value()).map(|(index, _)| LogIndex::new(*index));
+        if newest > 0 {
+            prop_assert_eq!(state.newest_from(newest), expected);
+        }
+    }
+
     #[test]
     fn what_is_selected_is_present_and_contiguous(
         first in 0..50_u64,
