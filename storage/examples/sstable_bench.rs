@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kelp_seams::{Rng, SeededRng};
-use kelp_storage::benching::BenchTable;
+use kelp_storage::benching::{BenchOptions, BenchTable};
 use kelp_storage::{Direction, RealFs};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,12 +20,14 @@ const PAGE_ENTRIES: usize = 10;
 /// Larger than the table.
 const CACHE_BYTES: u64 = 256 << 20;
 
-const ROWS: [&str; 8] = [
+const ROWS: [&str; 10] = [
     "build, MB/s of keys and values",
     "get, block not cached, ns",
     "get, block cached, ns",
     "get from memory only, ns",
     "get of an absent key, ns",
+    "the same without filter, block cached, ns",
+    "the same without filter or cache, ns",
     "seek + 10 entries, ns",
     "next, ns per entry",
     "previous, ns per entry",
@@ -61,15 +63,19 @@ fn measure(round: usize, compressed: bool) -> ([f64; ROWS.len()], String) {
     let rng = SeededRng::new(u64::try_from(round).expect("rounds are few"));
     let directory = tempfile::tempdir().expect("a temporary directory");
     let entries = entries(&rng);
-    let build = |number, cache_bytes| {
-        let caching = (compressed, cache_bytes);
-        BenchTable::build(&RealFs, directory.path(), number, &entries, caching)
-            .expect("the disk works")
+    let build = |number, cache_bytes, filtered| {
+        let how = BenchOptions {
+            compressed,
+            cache_bytes,
+            filtered,
+        };
+        BenchTable::build(&RealFs, directory.path(), number, &entries, how).expect("the disk works")
     };
     let mut uncached = None;
-    let build_nanos = time(1, || uncached = Some(build(1, 0)));
+    let build_nanos = time(1, || uncached = Some(build(1, 0, true)));
     let uncached = uncached.expect("it was built");
-    let table = build(2, CACHE_BYTES);
+    let table = build(2, CACHE_BYTES, true);
+    let unfiltered = [build(3, CACHE_BYTES, false), build(4, 0, false)];
     let keys: Vec<&Bytes> = entries.iter().map(|(key, _)| key).collect();
 
     let bytes: usize = entries
@@ -79,6 +85,7 @@ fn measure(round: usize, compressed: bool) -> ([f64; ROWS.len()], String) {
     let megabytes = f64::from(u32::try_from(bytes).expect("the table is small")) / 1e6;
     let build = megabytes / (build_nanos / 1e9);
     let [miss, hit, memory, absent] = lookups(&uncached, &table, &keys, &rng);
+    let [searched, read] = unfiltered.map(|table| absent_without_filter(&table, &keys, &rng));
     let [page, next, previous] = scans(&table, &keys, &rng);
     let sizes = format!(
         "{}, {}",
@@ -86,7 +93,9 @@ fn measure(round: usize, compressed: bool) -> ([f64; ROWS.len()], String) {
         table.pinned_bytes() / 1_000
     );
     (
-        [build, miss, hit, memory, absent, page, next, previous],
+        [
+            build, miss, hit, memory, absent, searched, read, page, next, previous,
+        ],
         sizes,
     )
 }
@@ -117,13 +126,25 @@ fn lookups(
             assert!(matches!(table.get_cached(key), Ok(Some(_))));
         }
     });
+    [miss, hit, memory, absent(table, rng)]
+}
+
+/// Lookups of keys that hardly ever exist.
+fn absent(table: &BenchTable, rng: &SeededRng) -> f64 {
     let absent: Vec<_> = (0..LOOKUPS).map(|_| key(rng)).collect();
-    let absent = time(LOOKUPS, || {
+    time(LOOKUPS, || {
         for key in &absent {
-            let _ = get(table, key);
+            let _ = table.get(key).expect("the disk works");
         }
-    });
-    [miss, hit, memory, absent]
+    })
+}
+
+/// The same once every block has been asked for, so that it is cached where there is a cache.
+fn absent_without_filter(table: &BenchTable, keys: &[&Bytes], rng: &SeededRng) -> f64 {
+    for key in keys {
+        assert!(table.get(key).expect("the disk works").is_some());
+    }
+    absent(table, rng)
 }
 
 fn scans(table: &BenchTable, keys: &[&Bytes], rng: &SeededRng) -> [f64; 3] {

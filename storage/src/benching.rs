@@ -18,31 +18,49 @@ use crate::sstable::{
 };
 use crate::vfs::Vfs;
 
+/// How a table is written and read.
+#[derive(Clone, Copy, Debug)]
+pub struct BenchOptions {
+    /// Whether blocks are compressed.
+    pub compressed: bool,
+    /// Bytes of the block cache.
+    pub cache_bytes: u64,
+    /// Whether there is a filter, of the usual size.
+    pub filtered: bool,
+}
+
 /// One sstable.
 pub struct BenchTable(Arc<SstableReader>);
 
 impl BenchTable {
     /// Writes `entries`, in the order of their keys, to a new file in `directory`, and opens it
-    /// with a cache of `cache_bytes`.
+    /// with a cache of its own.
     pub fn build(
         vfs: &dyn Vfs,
         directory: &Path,
         number: u64,
         entries: &[(Bytes, Bytes)],
-        (compressed, cache_bytes): (bool, u64),
+        how: BenchOptions,
     ) -> Result<Self, StorageError> {
         let birth = Birth {
             database: DatabaseId::from_bytes([7; 16]),
             number: FileNumber::new(number),
         };
-        let compression = if compressed {
+        let compression = if how.compressed {
             Compression::Lz4
         } else {
             Compression::None
         };
+        let usual = SstableOptions::default();
+        let filter_bits_per_key = if how.filtered {
+            usual.filter_bits_per_key
+        } else {
+            0
+        };
         let options = SstableOptions {
             compression,
-            ..SstableOptions::default()
+            filter_bits_per_key,
+            ..usual
         };
         let mut writer = SstableWriter::create(vfs, directory, birth, options)?;
         for ((key, value), sequence) in entries.iter().zip(1..) {
@@ -50,7 +68,7 @@ impl BenchTable {
             writer.add(key, trailer, value)?;
         }
         let file = SstableFile::from(&writer.finish()?);
-        let cache = Arc::new(BlockCache::new(cache_bytes));
+        let cache = Arc::new(BlockCache::new(how.cache_bytes));
         let reader = SstableReader::open(vfs, directory, file, cache)?;
         Ok(Self(Arc::new(reader)))
     }
