@@ -56,6 +56,21 @@ impl<'a> Reader<'a> {
         self.long_varint()
     }
 
+    /// A field written by [`push_field`]; none when it is cut off.
+    pub(crate) fn field(&mut self) -> Option<(u64, &'a [u8])> {
+        let (tag, length) = (self.varint()?, self.varint()?);
+        if length > long(self.0.len()) {
+            return None;
+        }
+        Some((tag, self.take(index(length))?))
+    }
+
+    /// Bytes behind their length as u32; none when there are fewer, or more than `bytes_max`.
+    pub(crate) fn bytes32(&mut self, bytes_max: usize) -> Option<&'a [u8]> {
+        let length = index(u64::from(self.u32()?));
+        (length <= bytes_max).then(|| self.take(length))?
+    }
+
     fn long_varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..u64::BITS).step_by(7) {
@@ -124,6 +139,19 @@ pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
         }
         out.push(low | 0x80);
     }
+}
+
+/// Appends `value` behind its tag and its length.
+pub(crate) fn push_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
+    push_varint(out, tag);
+    push_varint(out, long(value.len()));
+    out.extend_from_slice(value);
+}
+
+/// Appends `bytes` behind their length as u32; a limit far below 4 GiB was checked before.
+pub(crate) fn push_bytes32(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&short(bytes.len()).to_le_bytes());
+    out.extend_from_slice(bytes);
 }
 
 /// A length as it is counted in files.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use kelp_seams::{Clock, Executor, Rng};
 
 pub use self::options::DatabaseOptions;
+use crate::catalog::Catalog;
 use crate::error::{OpenError, StorageError};
 use crate::hard_state::{Boot, HardState, VOTES_MAX};
 use crate::identity::{self, DatabaseId, Identity};
@@ -65,6 +66,7 @@ struct Shared {
     wal: Arc<Wal>,
     writer: Arc<Mutex<Writer>>,
     logs: Mutex<BTreeMap<LogNumber, Arc<LogShared>>>,
+    catalog: Arc<Catalog>,
     keyspaces: Mutex<BTreeMap<String, Keyspace>>,
     /// Released last.
     lock: Mutex<Option<Box<dyn VfsLock>>>,
@@ -194,6 +196,12 @@ impl Database {
         let shared = &self.shared;
         let mut metrics = shared.wal.counters.snapshot(shared.seams.clock.monotonic());
         metrics.wal_files = shared.wal.files.count();
+        let catalog = shared.catalog.metrics();
+        metrics.manifest_bytes = catalog.manifest_bytes;
+        metrics.manifest_rolls = catalog.manifest_rolls;
+        metrics.zombie_tables = catalog.zombie_tables;
+        metrics.zombie_bytes = catalog.zombie_bytes;
+        metrics.block_cache_bytes = shared.catalog.cache().bytes();
         for keyspace in lock(&shared.keyspaces).values() {
             let usage = keyspace.memtable_usage();
             metrics.memtable_bytes += usage.bytes;
@@ -222,6 +230,7 @@ impl Shared {
         for completion in completions {
             completion();
         }
+        self.catalog.stop();
         drop(lock(&self.lock).take());
     }
 }
@@ -231,6 +240,7 @@ impl Drop for Shared {
         if std::thread::panicking() {
             // The state may be half changed: leave the files to the next open's repair.
             self.wal.stop_jobs();
+            self.catalog.stop();
             return;
         }
         self.close();

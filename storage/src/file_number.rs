@@ -1,4 +1,5 @@
-//! Numbers of the files of a database: one counter for all kinds, never reused.
+//! Numbers of the files of a database, never reused: one counter for the write-ahead log, another
+//! for tables and manifests.
 
 use std::fmt;
 
@@ -32,11 +33,34 @@ impl FileNumber {
         format!("{:06}.sst", self.0)
     }
 
+    /// The name of a manifest with this number.
+    pub(crate) fn manifest_name(self) -> String {
+        format!("MANIFEST-{:06}", self.0)
+    }
+
+    /// The number, if a file can have it.
+    pub(crate) fn from_encoded(number: u64) -> Option<Self> {
+        (number != 0 && number <= NUMBER_MAX).then_some(Self(number))
+    }
+
     /// The number of a write-ahead log file with this name.
     pub(crate) fn from_wal_name(name: &str) -> Option<Self> {
-        let number = Self(name.strip_suffix(".wal")?.parse().ok()?);
-        let possible = number.0 != 0 && number.0 <= NUMBER_MAX;
-        (possible && number.wal_name() == name).then_some(number)
+        Self::from_digits(name.strip_suffix(".wal")?).filter(|number| number.wal_name() == name)
+    }
+
+    /// The number of an sstable with this name.
+    pub(crate) fn from_sstable_name(name: &str) -> Option<Self> {
+        Self::from_digits(name.strip_suffix(".sst")?).filter(|number| number.sstable_name() == name)
+    }
+
+    /// The number of a manifest with this name.
+    pub(crate) fn from_manifest_name(name: &str) -> Option<Self> {
+        Self::from_digits(name.strip_prefix("MANIFEST-")?)
+            .filter(|number| number.manifest_name() == name)
+    }
+
+    fn from_digits(digits: &str) -> Option<Self> {
+        Self::from_encoded(digits.parse().ok()?)
     }
 }
 
@@ -55,6 +79,9 @@ mod tests {
         for number in [1, 42, 999_999, 1_000_000, NUMBER_MAX] {
             let number = FileNumber::new(number);
             assert_eq!(FileNumber::from_wal_name(&number.wal_name()), Some(number));
+            let (table, manifest) = (number.sstable_name(), number.manifest_name());
+            assert_eq!(FileNumber::from_sstable_name(&table), Some(number));
+            assert_eq!(FileNumber::from_manifest_name(&manifest), Some(number));
         }
         for name in [
             "000000.wal",

@@ -40,6 +40,12 @@ mod identity;
 mod internal_key;
 mod keyspace;
 mod log;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "flush and compaction, which use it, are being built"
+)]
+mod manifest;
 mod memtable;
 mod metrics;
 #[allow(

@@ -27,6 +27,11 @@ impl SequenceNumber {
         Self(number)
     }
 
+    /// The number that was encoded, if it is one.
+    pub(crate) fn from_encoded(number: u64) -> Option<Self> {
+        (number <= Self::MAX.0).then_some(Self(number))
+    }
+
     /// The bare number.
     pub const fn get(self) -> u64 {
         self.0

@@ -1,9 +1,10 @@
 //! A state that was shipped from another database, on its way into this one.
 
-use bytes::Bytes;
+use std::sync::Arc;
 
 use crate::error::StorageError;
 use crate::read_view::ReadView;
+use crate::version::Version;
 
 /// A shipped state whose files are being written. When it is dropped its files are removed; after
 /// a crash the next open does that.
@@ -37,17 +38,41 @@ impl Staging {
 
     /// Checks that all files are whole and makes them durable.
     pub fn finish(self) -> Result<StagedVersion, StorageError> {
-        unimplemented!("{}", Bytes::new().len())
+        unimplemented!()
     }
 }
 
 /// A whole shipped state, durable but in no keyspace yet. When it is dropped its files are removed.
 #[derive(Debug)]
-pub struct StagedVersion {}
+pub struct StagedVersion {
+    version: Arc<Version>,
+    joined: bool,
+}
 
 impl StagedVersion {
     /// The state as a view.
     pub fn view(&self) -> ReadView {
         unimplemented!()
+    }
+
+    /// What is staged.
+    pub(crate) fn version(&self) -> &Arc<Version> {
+        &self.version
+    }
+
+    /// The files belong to a keyspace from now on.
+    pub(crate) fn joined(mut self) {
+        self.joined = true;
+    }
+}
+
+impl Drop for StagedVersion {
+    fn drop(&mut self) {
+        if self.joined {
+            return;
+        }
+        for (_, table) in self.version.tables() {
+            table.mark_dead();
+        }
     }
 }

@@ -115,6 +115,11 @@ impl Table {
         })
     }
 
+    /// Gives it its place among the tables of level 0.
+    pub(crate) fn set_epoch(&mut self, epoch: u64) {
+        self.meta.epoch = epoch;
+    }
+
     /// What the manifest knows of it.
     pub(crate) fn meta(&self) -> &TableMeta {
         &self.meta

@@ -1,5 +1,6 @@
 //! Files that nobody needs any more, and the job that removes them.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,10 +13,19 @@ use crate::vfs::Vfs;
 /// The queue of the remover, and a count of what waits for readers before it may enter.
 #[derive(Default)]
 pub(crate) struct DeadFiles {
-    names: Mutex<Vec<String>>,
+    queue: Mutex<Queue>,
     job: OnceLock<JobHandle>,
     zombie_tables: AtomicU64,
     zombie_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Files that the job may remove.
+    ready: Vec<String>,
+    /// Files that have to wait.
+    held: Vec<String>,
+    holding: bool,
 }
 
 impl DeadFiles {
@@ -40,10 +50,40 @@ impl DeadFiles {
 
     /// Has files removed that nobody knows.
     pub(super) fn remove(&self, names: impl IntoIterator<Item = String>) {
-        lock(&self.names).extend(names);
+        let mut queue = lock(&self.queue);
+        if queue.holding {
+            queue.held.extend(names);
+            return;
+        }
+        queue.ready.extend(names);
+        drop(queue);
+        self.notify();
+    }
+
+    /// Keeps every file that comes from here on until [`DeadFiles::release`]: what a crash would
+    /// bring back is not certain.
+    pub(super) fn hold(&self) {
+        lock(&self.queue).holding = true;
+    }
+
+    /// Lets the held files go, and `unneeded` with them.
+    pub(super) fn release(&self, unneeded: Vec<String>) {
+        let mut queue = lock(&self.queue);
+        queue.holding = false;
+        let held = std::mem::take(&mut queue.held);
+        queue.ready.extend(held.into_iter().chain(unneeded));
+        drop(queue);
+        self.notify();
+    }
+
+    fn notify(&self) {
         if let Some(job) = self.job.get() {
             job.notify();
         }
+    }
+
+    fn next(&self) -> Option<String> {
+        lock(&self.queue).ready.pop()
     }
 
     /// Tables that are dead and still held, and their bytes.
@@ -69,12 +109,14 @@ pub(super) struct Remover {
 
 impl Job for Remover {
     fn step(&mut self) -> Step {
-        let Some(name) = lock(&self.files.names).pop() else {
+        let Some(name) = self.files.next() else {
             return Step::then(Next::Idle);
         };
         let path = self.directory.join(name);
         // A file that stays is harmless: the next open finds it unneeded and tries again.
-        if let Err(error) = self.vfs.remove(&path) {
+        if let Err(error) = self.vfs.remove(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!(path = %path.display(), %error, "cannot remove a dead file");
         }
         Step::then(Next::Again)

@@ -1,4 +1,4 @@
-//! Opens a directory: lock, identity, HARDSTATE, write-ahead log, in this order.
+//! Opens a directory: lock, identity, HARDSTATE, write-ahead log, catalog, in this order.
 //!
 //! Nothing is changed before all checks have passed, but for the LOCK file.
 
@@ -8,11 +8,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::{Database, DatabaseOptions, Seams, Shared};
+use crate::catalog::{Catalog, CatalogRecovery, CatalogSetup};
 use crate::error::{Corruption, OpenError};
 use crate::hard_state::{self, HardState};
 use crate::identity::{self, DatabaseId, Identity};
 use crate::log::{LogNumber, LogShared, LogState, ReplayLogs};
 use crate::metrics::Counters;
+use crate::sstable::BlockCache;
 use crate::vfs::Vfs;
 use crate::wal::Wal;
 use crate::wal::files::{Keeper, WalFiles};
@@ -57,14 +59,22 @@ pub(super) fn open(
         &mut logs,
     )?;
     check_votes(&hard_state, &logs, directory, &recovery)?;
+    let catalog = read_catalog(directory, &options, &seams, identity.database)?;
     hard_state.make_durable(directory)?;
     recovery.repair(vfs)?;
     if let Some(newest) = recovery.predecessor() {
         hard_state.note_durable(newest.number, newest.length);
     }
-    let shared = start(
-        directory, options, seams, identity, hard_state, recovery, logs,
-    );
+    // The log comes first: what a table set holds was in the log before.
+    let catalog = catalog.start(&*seams.executor)?;
+    let opened = Opened {
+        identity,
+        hard_state,
+        recovery,
+        logs,
+        catalog,
+    };
+    let shared = start(directory, options, seams, opened);
     *shared.lock.lock().expect("nobody else has it yet") = Some(lock);
     Ok(Database {
         shared: Arc::new(shared),
@@ -107,6 +117,22 @@ fn create(seams: &Seams, directory: &Path) -> Result<Identity, OpenError> {
     Ok(identity)
 }
 
+/// Checks the table sets of all keyspaces; changes nothing.
+fn read_catalog(
+    directory: &Path,
+    options: &DatabaseOptions,
+    seams: &Seams,
+    database: DatabaseId,
+) -> Result<CatalogRecovery, OpenError> {
+    CatalogRecovery::read(CatalogSetup {
+        vfs: Arc::clone(&seams.vfs),
+        directory: directory.to_owned(),
+        database,
+        cache: Arc::new(BlockCache::new(options.block_cache_bytes)),
+        manifest_bytes_min: options.manifest_bytes,
+    })
+}
+
 /// A vote of HARDSTATE that the write-ahead log does not hold proves that the log lost bytes.
 fn check_votes(
     hard_state: &HardState,
@@ -133,16 +159,24 @@ fn check_votes(
     Ok(())
 }
 
-/// Builds the running parts over what was read.
-fn start(
-    directory: &Path,
-    options: DatabaseOptions,
-    seams: Seams,
+/// What was read from a directory and made durable.
+struct Opened {
     identity: Identity,
     hard_state: HardState,
     recovery: Recovery,
     logs: ReplayLogs,
-) -> Shared {
+    catalog: Arc<Catalog>,
+}
+
+/// Builds the running parts over what was read.
+fn start(directory: &Path, options: DatabaseOptions, seams: Seams, opened: Opened) -> Shared {
+    let Opened {
+        identity,
+        hard_state,
+        recovery,
+        logs,
+        catalog,
+    } = opened;
     let states = logs.into_states();
     let wal = wal(
         directory,
@@ -181,6 +215,7 @@ fn start(
         wal,
         writer,
         logs: Mutex::new(logs),
+        catalog,
         keyspaces: Mutex::default(),
         lock: Mutex::new(None),
     }

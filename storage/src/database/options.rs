@@ -33,6 +33,9 @@ pub struct DatabaseOptions {
     pub level_0_compaction_tables: usize,
     /// How many tables of level 0 make the writer wait. Default 20.
     pub level_0_stop_tables: usize,
+    /// The length that a manifest has at least, in bytes. Small ones are written anew more often.
+    /// Default 4 MiB.
+    pub manifest_bytes: u64,
 }
 
 impl Default for DatabaseOptions {
@@ -48,6 +51,7 @@ impl Default for DatabaseOptions {
             level_base_bytes: 128 << 20,
             level_0_compaction_tables: 4,
             level_0_stop_tables: 20,
+            manifest_bytes: 4 << 20,
         }
     }
 }
@@ -66,6 +70,7 @@ impl DatabaseOptions {
             level_base_bytes: 16 << 10,
             level_0_compaction_tables: 2,
             level_0_stop_tables: 6,
+            manifest_bytes: 4 << 10,
         }
     }
 }

@@ -110,7 +110,13 @@ fn files_that_hold_nothing_are_removed_at_open() {
     let names = disk.list(directory()).unwrap();
     assert_eq!(
         names,
-        ["HARDSTATE", "IDENTITY", "LOCK"],
+        [
+            "CURRENT",
+            "HARDSTATE",
+            "IDENTITY",
+            "LOCK",
+            "MANIFEST-000001"
+        ],
         "nothing was ever appended"
     );
     drop(database);

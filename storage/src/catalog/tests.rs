@@ -1,0 +1,7 @@
+//! The catalog on a disk in memory: what is committed is there after any crash, and what is not
+//! needed goes.
+
+mod commit;
+mod lifetime;
+mod open;
+mod shelf;
