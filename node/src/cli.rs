@@ -22,6 +22,7 @@ mod dev;
 mod export;
 pub mod failure;
 mod get;
+mod health;
 mod import;
 mod put;
 pub mod record;
@@ -80,6 +81,8 @@ enum Command {
     Scan(scan::ScanArgs),
     /// Show the nodes of the cluster: who leads, who lags, who is down
     Status(status::StatusArgs),
+    /// Ask the node of this host whether it is ready
+    Health(health::HealthArgs),
     /// Write every record of a file
     Import(import::ImportArgs),
     /// Write every record of the cluster to a file
@@ -144,6 +147,7 @@ fn dispatch(cli: Cli, environment: Environment<'_>) -> Result<Exit, Failure> {
         Command::Del(args) => del::run(args, above, environment),
         Command::Scan(args) => scan::run(args, above, environment),
         Command::Status(args) => status::run(args, above, environment),
+        Command::Health(args) => health::run(&args, environment),
         Command::Import(args) => import::run(&args, above, environment),
         Command::Export(args) => export::run(args, above, environment),
         Command::Bench(args) => bench::run(&args, above, environment),

@@ -9,14 +9,15 @@
 //! A child ends when its end of the pipe closes, so that no way of ending the parent leaves an
 //! orphan; the parent waits for every child, so that none stays a zombie. Processes are signalled
 //! only by who started them, or by number and start time together. Nothing here knows Raft or
-//! storage: a node is `crate::node::Node`, and whether it is well is asked over its client port
-//! like anyone else would.
+//! storage: a node is `crate::node::Node`, and whether it is well is asked over its ports like
+//! anyone else would.
 
 mod child;
 mod cluster_file;
 mod control;
 mod dev;
 pub(crate) mod files;
+mod health;
 mod identity;
 mod layout;
 mod ports;
@@ -28,6 +29,7 @@ pub use cluster_file::{CLUSTER_FILE, ClusterFile, ClusterNode};
 pub use control::{Action, request};
 pub(crate) use dev::NODES_MAX;
 pub use dev::{DevOptions, run as run_dev};
+pub(crate) use health::ask as ask_health;
 pub use identity::ProcessIdentity;
 pub(crate) use identity::cpu_seconds;
 pub use start::run as run_start;

@@ -21,12 +21,14 @@ use rustls::time_provider::TimeProvider;
 
 use crate::certs::{Bundle, BundleKind, CertificateSummary, CertsError, summarize};
 
+mod own;
 mod peer;
 mod port;
 mod sniff;
 #[cfg(test)]
 mod tests;
 
+pub use own::OwnTls;
 pub use peer::PeerTls;
 pub use port::{Accepted, ClientAuth, PortStream, PortTls};
 pub use sniff::{FirstByte, Sniffed, sniff};

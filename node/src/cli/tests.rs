@@ -37,6 +37,7 @@ fn every_command_is_understood() {
         "kelp scan -5 -1 --limit 3",
         "kelp scan -- -b -m",
         "kelp status -o json",
+        "kelp health --dir d --certs c --http 127.0.0.1:1",
         "kelp import - --format jsonl --resume-from 5",
         "kelp export f --resume",
         "kelp bench --reads 50 --operations 10",

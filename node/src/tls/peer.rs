@@ -41,7 +41,7 @@ impl PeerTls {
             cluster,
             node,
             acceptor: TlsAcceptor::from(Arc::new(server_config(material)?)),
-            connector: TlsConnector::from(Arc::new(client_config(material)?)),
+            connector: TlsConnector::from(Arc::new(client_config(material, ALPN_PEER)?)),
         })
     }
 
@@ -130,7 +130,8 @@ fn server_config(material: &TlsMaterial) -> Result<ServerConfig, TlsError> {
     Ok(config)
 }
 
-fn client_config(material: &TlsMaterial) -> Result<ClientConfig, TlsError> {
+/// How a node dials: shows its own certificate, trusts the cluster's authority alone.
+pub(super) fn client_config(material: &TlsMaterial, alpn: &[u8]) -> Result<ClientConfig, TlsError> {
     let mut config = ClientConfig::builder_with_details(
         Arc::clone(&material.provider),
         Arc::clone(&material.clock),
@@ -140,6 +141,6 @@ fn client_config(material: &TlsMaterial) -> Result<ClientConfig, TlsError> {
     .with_client_auth_cert(material.parts.chain.clone(), material.parts.key.clone_key())?;
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
-    config.alpn_protocols = vec![ALPN_PEER.to_vec()];
+    config.alpn_protocols = vec![alpn.to_vec()];
     Ok(config)
 }

@@ -126,6 +126,20 @@ async fn port_tells_who_the_client_is() {
 }
 
 #[tokio::test]
+async fn a_node_opens_its_own_port_and_no_other() {
+    let (authority, port) = port(ClientAuth::Required, false);
+    let material = material(&node_bundle(&authority));
+    let own = OwnTls::new(&material, CLUSTER, NodeId::new(1), b"kelp/1").unwrap();
+    let (near, far) = pipe();
+    let (dialled, accepted) = tokio::join!(own.connect(near), port.accept(far));
+    assert!(dialled.is_ok() && accepted.is_ok());
+    let other = OwnTls::new(&material, CLUSTER, NodeId::new(2), b"kelp/1").unwrap();
+    let (near, far) = pipe();
+    let (dialled, _) = tokio::join!(other.connect(near), port.accept(far));
+    assert!(dialled.is_err());
+}
+
+#[tokio::test]
 async fn port_that_demands_tls_refuses_plaintext_and_strangers() {
     let (authority, port) = port(ClientAuth::Required, false);
     let (mut near, far) = pipe();
