@@ -44,6 +44,17 @@ pub(crate) struct CompactionOptions {
     pub(crate) level_base_bytes: u64,
     /// How many tables of L0 a read may have to look at before L0 is compacted.
     pub(crate) l0_trigger: usize,
+    /// How many tables of L0 make the writer wait.
+    pub(crate) l0_stop: usize,
+}
+
+impl CompactionOptions {
+    /// How many tables of L0 are too many, though they share no keys: fewer than what makes the
+    /// writer wait, as nobody else would end that.
+    fn l0_tables_due(&self) -> usize {
+        let half = (self.l0_stop / 2).max(self.l0_trigger);
+        half.min(self.l0_stop).max(1)
+    }
 }
 
 impl From<&DatabaseOptions> for CompactionOptions {
@@ -52,6 +63,7 @@ impl From<&DatabaseOptions> for CompactionOptions {
             table_bytes: options.table_bytes,
             level_base_bytes: options.level_base_bytes,
             l0_trigger: options.level_0_compaction_tables,
+            l0_stop: options.level_0_stop_tables,
         }
     }
 }

@@ -14,7 +14,8 @@ use crate::version::{Levels, LevelsFault, Version};
 impl Catalog {
     /// Changes the tables of the keyspace `id`. The new tables are opened first; then the edit is
     /// made durable, `publish` is called with the new version while no other edit can happen, and
-    /// the removed tables are marked dead.
+    /// the removed tables are marked dead. A table that is removed and added changes its level: it
+    /// stays the same open table.
     ///
     /// # Errors
     /// Nothing was published. The edit may be in the manifest or not, so the new tables may only
@@ -30,7 +31,10 @@ impl Catalog {
             removed,
             last_sequence,
         } = change;
-        let added = self.open_tables(added)?;
+        let Some(current) = self.lock().version(id) else {
+            return Ok(Committed::Declined);
+        };
+        let added = self.open_tables(added, &current)?;
         let mut inner = self.lock();
         let Some(Entry { version: old, .. }) = inner.keyspaces.get(&id) else {
             return Ok(Committed::Declined);
@@ -57,9 +61,9 @@ impl Catalog {
         let version = Arc::new(Version::new(id, old.options(), last, levels));
         inner.set_version(id, &version);
         publish(&version);
-        mark_dead(&old, |number| {
-            removed.iter().any(|&(_, gone)| gone == number)
-        });
+        let stays = |number| added.iter().any(|(_, table)| table.meta().number == number);
+        let goes = |number| removed.iter().any(|&(_, gone)| gone == number);
+        mark_dead(&old, |number| goes(number) && !stays(number));
         Ok(Committed::Published(version))
     }
 
@@ -113,11 +117,22 @@ impl Catalog {
         Ok(Committed::Published(version))
     }
 
+    /// Opens what is new; a table of `current` is shared.
     fn open_tables(
         &self,
         added: Vec<(usize, TableMeta)>,
-    ) -> Result<Vec<(usize, Table)>, StorageError> {
-        let open = |(level, meta)| Ok((level, self.open_table(meta)?));
+        current: &Version,
+    ) -> Result<Vec<(usize, Arc<Table>)>, StorageError> {
+        let open = |(level, meta): (usize, TableMeta)| {
+            let known = current
+                .tables()
+                .find(|(_, table)| table.meta().number == meta.number);
+            let table = match known {
+                Some((_, table)) => Arc::clone(table),
+                None => Arc::new(self.open_table(meta)?),
+            };
+            Ok((level, table))
+        };
         added.into_iter().map(open).collect()
     }
 
@@ -132,6 +147,11 @@ impl Catalog {
 }
 
 impl Inner {
+    fn version(&self, id: KeyspaceId) -> Option<Arc<Version>> {
+        let entry = self.keyspaces.get(&id)?;
+        Some(Arc::clone(&entry.version))
+    }
+
     fn set_version(&mut self, id: KeyspaceId, version: &Arc<Version>) {
         if let Some(entry) = self.keyspaces.get_mut(&id) {
             entry.version = Arc::clone(version);
@@ -140,18 +160,20 @@ impl Inner {
 }
 
 /// Those that have no epoch yet follow all others, in their order.
-fn with_epochs(added: Vec<(usize, Table)>, old: &Version) -> Vec<(usize, Arc<Table>)> {
+fn with_epochs(mut added: Vec<(usize, Arc<Table>)>, old: &Version) -> Vec<(usize, Arc<Table>)> {
     let others = old.tables().map(|(_, table)| table.meta().epoch);
     let given = added.iter().map(|(_, table)| table.meta().epoch);
     let mut newest = others.chain(given).max().unwrap_or(0);
-    let finished = added.into_iter().map(|(level, mut table)| {
-        if table.meta().epoch == 0 {
+    for (_, table) in &mut added {
+        // A table without an epoch was opened just now, so nobody else has it.
+        if table.meta().epoch == 0
+            && let Some(table) = Arc::get_mut(table)
+        {
             newest += 1;
             table.set_epoch(newest);
         }
-        (level, Arc::new(table))
-    });
-    finished.collect()
+    }
+    added
 }
 
 fn add_table(id: KeyspaceId, level: usize, table: &Arc<Table>) -> Record {

@@ -5,6 +5,7 @@
 //! oldest on. When all levels are within their targets, a table that is mostly tombstones sinks.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -190,10 +191,8 @@ pub(super) fn complete<T: Described>(
     output_level: usize,
 ) -> Compaction<T> {
     let metas = || upper.iter().map(|table| table.meta());
-    let smallest = metas().map(|meta| &meta.smallest).min();
-    let largest = metas().map(|meta| &meta.largest).max();
-    let (smallest, largest) = smallest.zip(largest).expect("there is an upper input");
-    let lower = levels.overlapping(output_level, smallest, largest);
+    let (smallest, largest) = hull(&upper);
+    let lower = with_small_neighbours(levels, options, output_level, &upper);
     let (mut first, mut last) = (smallest, largest);
     for table in lower {
         first = first.min(&table.meta().smallest);
@@ -221,4 +220,45 @@ pub(super) fn complete<T: Described>(
         trivial_move,
         upper,
     }
+}
+
+/// The tables of the output level that share keys with `upper`, and those beside them that are no
+/// larger than all before, as long as one table takes them all: so a stream of small tables that
+/// share nothing gives few large ones, and each byte is rewritten a few times.
+fn with_small_neighbours<'a, T: Described>(
+    levels: &Shape<'a, T>,
+    options: &CompactionOptions,
+    output_level: usize,
+    upper: &[Arc<T>],
+) -> &'a [Arc<T>] {
+    let (smallest, largest) = hull(upper);
+    let tables = levels.level(output_level);
+    let Range { mut start, mut end } = levels.places(output_level, smallest, largest);
+    let mut taken = bytes(upper).saturating_add(bytes(&tables[start..end]));
+    loop {
+        let fits = |table: &&Arc<T>| {
+            let bytes = table.meta().bytes;
+            bytes <= taken && taken.saturating_add(bytes) <= options.table_bytes
+        };
+        let before = start.checked_sub(1).map(|place| &tables[place]);
+        if let Some(table) = before.filter(fits) {
+            start -= 1;
+            taken += table.meta().bytes;
+        } else if let Some(table) = tables.get(end).filter(fits) {
+            end += 1;
+            taken += table.meta().bytes;
+        } else {
+            return &tables[start..end];
+        }
+    }
+}
+
+/// The first and the last key of tables, of which there is one at least.
+fn hull<T: Described>(tables: &[Arc<T>]) -> (&Bytes, &Bytes) {
+    let metas = || tables.iter().map(|table| table.meta());
+    let smallest = metas().map(|meta| &meta.smallest).min();
+    let largest = metas().map(|meta| &meta.largest).max();
+    smallest
+        .zip(largest)
+        .expect("a compaction has an upper input")
 }

@@ -5,6 +5,7 @@
 //! covers. That level is the base, which takes what leaves L0; the levels between are empty. So
 //! at most about a ninth of the data lies above the bottom, whatever its size.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CompactionOptions, FANOUT};
@@ -89,16 +90,25 @@ impl<'a, T: Described> Shape<'a, T> {
         smallest: &[u8],
         largest: &[u8],
     ) -> &'a [Arc<T>] {
-        let tables = self.0[level];
-        let first = tables.partition_point(|table| &*table.meta().largest < smallest);
-        let count = tables[first..].partition_point(|table| &*table.meta().smallest <= largest);
-        &tables[first..first + count]
+        &self.0[level][self.places(level, smallest, largest)]
     }
 
-    /// The score of L0: a read looks at each of its runs, and the base must take its bytes.
+    /// Where in `level` they are.
+    pub(super) fn places(&self, level: usize, smallest: &[u8], largest: &[u8]) -> Range<usize> {
+        let tables = self.0[level];
+        let start = tables.partition_point(|table| &*table.meta().largest < smallest);
+        let count = tables[start..].partition_point(|table| &*table.meta().smallest <= largest);
+        start..start + count
+    }
+
+    /// The score of L0: a read looks at each of its runs, the base must take its bytes, and a
+    /// writer waits when there are too many tables, whatever is in them.
     pub(super) fn score_of_l0(&self, options: &CompactionOptions) -> Score {
-        let runs = score(long(run_count(self.0[0])), long(options.l0_trigger));
-        runs.max(score(self.bytes(0), options.level_base_bytes))
+        let tables = self.0[0];
+        let runs = score(long(run_count(tables)), long(options.l0_trigger));
+        let count = score(long(tables.len()), long(options.l0_tables_due()));
+        runs.max(count)
+            .max(score(self.bytes(0), options.level_base_bytes))
     }
 
     /// The bytes that must be read and written until every level is within its target: L0 and

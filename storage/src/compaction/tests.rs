@@ -1,9 +1,11 @@
 //! Compaction, from pure plans to whole databases.
 
 mod drop_rule;
+mod job;
 mod merging;
 mod picking;
 mod shapes;
+mod stage;
 
 use std::sync::Arc;
 
@@ -57,5 +59,6 @@ fn options() -> CompactionOptions {
         table_bytes: 10,
         level_base_bytes: 100,
         l0_trigger: 4,
+        l0_stop: 20,
     }
 }

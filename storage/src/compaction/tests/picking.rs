@@ -171,6 +171,29 @@ fn tables_of_tombstones_sink_when_nothing_else_is_to_do() {
 }
 
 #[test]
+fn many_small_tables_that_share_nothing_leave_l0_and_grow_together() {
+    let mut plan = Plan::default();
+    let mut turns = Turns::default();
+    let mut rewritten = 0;
+    for number in 1..1_000 {
+        let key = format!("{number:03}");
+        plan[0].insert(0, Arc::new(table(number, &key, &key, 1)));
+        while let Some((_, compaction)) = pick(&levels(&plan), &options(), &turns) {
+            turns.done(&compaction);
+            rewritten += u64::from(!compaction.trivial_move) * compaction.input_bytes();
+            apply(&mut plan, &compaction);
+        }
+        assert!(plan[0].len() < 10, "half of what makes the writer wait");
+    }
+    let tables: usize = plan.iter().map(Vec::len).sum();
+    assert!(
+        tables < 200,
+        "{tables} tables of 10 bytes at most hold 1,000 bytes"
+    );
+    assert!(rewritten < 5_000, "{rewritten}");
+}
+
+#[test]
 #[should_panic(expected = "share keys")]
 fn tables_of_a_deep_level_that_share_a_user_key_are_refused() {
     let mut plan = Plan::default();
