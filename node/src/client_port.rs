@@ -1,20 +1,25 @@
 //! The port for clients that speak the binary protocol (docs/formats/wire.md).
 //!
 //! ```text
-//! accept -> tls or plaintext -> connection (bytes, time) -> session (order, answers)
-//!   '-> turned away                                            |-> proposer (writes)
-//!                                                              '-> ReadIndex, engine (reads)
+//! accept -> tls or plaintext -> connection (bytes, time) -> session (requests, answers)
+//!   '-> turned away                                            '-> lane (order)
+//!                                                                    |-> proposer (writes)
+//!                                                                    '-> ReadIndex, engine (reads)
 //! ```
+//!
+//! Connection, lane, holdings, seats and budget know no protocol: the Redis port uses them, too.
 
 mod answer;
 mod budget;
-mod connection;
-mod farewell;
-mod mailbox;
-mod output;
-mod patience;
+pub(crate) mod connection;
+pub(crate) mod farewell;
+pub(crate) mod holdings;
+pub(crate) mod lane;
+pub(crate) mod mailbox;
+pub(crate) mod output;
+pub(crate) mod patience;
 mod read;
-mod seats;
+pub(crate) mod seats;
 mod session;
 
 use std::io;
@@ -38,6 +43,7 @@ pub(crate) use budget::Budget;
 pub(crate) use seats::Seats;
 
 use seats::Stranger;
+use session::Session;
 
 /// Time for the TLS handshake, or for the first byte without TLS.
 const GREETING_TIME_MAX: Duration = Duration::from_secs(5);
@@ -137,7 +143,10 @@ async fn greet_and_serve(
     stop: watch::Receiver<bool>,
 ) -> io::Result<connection::End> {
     match tokio::time::timeout(GREETING_TIME_MAX, tls.meet(stream)).await?? {
-        Accepted::Ready(stream) => connection::serve(stream, stranger, port, stop).await,
+        Accepted::Ready(stream) => {
+            let session = Session::new(Arc::clone(&port));
+            connection::serve(stream, Some(stranger), session, port, stop).await
+        }
         Accepted::NotTls(stream) => {
             port.seats.refused(DoorReason::Plaintext);
             farewell::turn_away(stream, Status::Refused, TLS_ONLY).await?;

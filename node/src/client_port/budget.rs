@@ -16,7 +16,7 @@ pub(crate) struct Budget {
 }
 
 /// What one connection holds; given back when it is dropped.
-pub(super) struct Share {
+pub(crate) struct Share {
     budget: Budget,
     bytes: usize,
 }
@@ -26,7 +26,7 @@ impl Budget {
         Self { metrics, bytes_max }
     }
 
-    pub(super) fn share(&self) -> Share {
+    pub(crate) fn share(&self) -> Share {
         Share {
             budget: self.clone(),
             bytes: 0,
@@ -36,7 +36,7 @@ impl Budget {
 
 impl Share {
     /// Reports what the connection holds now.
-    pub(super) fn set(&mut self, bytes: usize) {
+    pub(crate) fn set(&mut self, bytes: usize) {
         let held = self.budget.metrics.held_bytes();
         if bytes > self.bytes {
             held.fetch_add(bytes - self.bytes, Ordering::Relaxed);
@@ -47,7 +47,7 @@ impl Share {
     }
 
     /// True while the connection may take more; it holds `bytes` now, reported or not.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let held = self.budget.metrics.held_bytes().load(Ordering::Relaxed);
         held.saturating_add(bytes) < self.budget.bytes_max.saturating_add(self.bytes)
     }

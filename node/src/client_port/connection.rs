@@ -1,7 +1,8 @@
 //! The socket side of one client connection: bytes to frames, output to bytes, and the time limits.
 //!
-//! One task owns the connection. It reads only while the session accepts input, so a client that
+//! One task owns the connection. It reads only while the dialogue accepts input, so a client that
 //! sends faster than it is served, or does not read its replies, is slowed down and not buffered.
+//! The protocol is the dialogue's: a [`Dialogue`] makes requests of frames and knows the answers.
 
 use std::io;
 use std::sync::Arc;
@@ -10,17 +11,17 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use futures_util::future::BoxFuture;
 use kelp_raft::{Raft, ReadError, StateView};
-use kelp_wire::{Decode, FrameError, FrameFault, FrameLimits, decode_request};
+use kelp_seams::Monotonic;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::PortContext;
 use super::farewell;
+use super::mailbox::Mailbox;
 use super::output::{BYTES_KEPT, Output};
-use super::patience::{FRAME_TIME_MAX, Overdue, Patience};
+use super::patience::{Overdue, Patience};
 use super::seats::Stranger;
-use super::session::{Flow, Session};
 
 /// How often time limits and the budget are looked at while anything depends on them.
 const TICK: Duration = Duration::from_millis(50);
@@ -39,11 +40,73 @@ const INPUT_BYTES: usize = 16 << 10;
 /// words instead of being left unread.
 const INPUT_BYTES_FREE: usize = 64 << 10;
 
+/// Whether the connection goes on after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Read on.
+    Continue,
+    /// Send what is in the output, then close.
+    Close,
+}
+
+/// What a dialogue has made of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// It has taken a frame of so many bytes.
+    Taken { bytes: usize, flow: Flow },
+    /// The frame is not there yet; the input must have so many bytes, which is more than it has.
+    Incomplete { needed: usize },
+    /// There is no frame, and the last words are in the output.
+    Broken,
+}
+
+/// One connection's side of a protocol. It knows no socket: the connection feeds it frames, letters
+/// and rounds, and sends what stands in its output.
+pub(crate) trait Dialogue {
+    /// Where it is told what it waits for.
+    fn mailbox(&self) -> &Mailbox;
+    /// What is to be sent.
+    fn output(&self) -> &Output;
+    /// See [`Dialogue::output`].
+    fn output_mut(&mut self) -> &mut Output;
+    /// True once the client has shown who it is; it must do so in time.
+    fn is_greeted(&self) -> bool;
+    /// False while the connection has enough to do and its client must wait.
+    fn accepts_input(&self) -> bool;
+    /// True when every request has been answered.
+    fn is_idle(&self) -> bool;
+    /// True while a request may pass its deadline here, or waits for room.
+    fn is_timed(&self) -> bool;
+    /// Tells the budget what the connection holds, with an input buffer of this size.
+    fn report_held(&mut self, input_bytes: usize);
+    /// True while the connections of the node together may take more.
+    fn has_room(&self) -> bool;
+    /// Takes one frame at the start of the input, if it is there. After `Incomplete` it sees the
+    /// same bytes again and more behind them.
+    fn frame(&mut self, input: &[u8]) -> Frame;
+    /// Says its last words to a client that ended its side inside this frame.
+    fn cut_short(&mut self, input: &[u8]);
+    /// Says its last words to a client that does not complete this frame.
+    fn too_slow(&mut self, input: &[u8]);
+    /// Handles what the proposer, the applier and reads from the disk have left.
+    fn take_letters(&mut self);
+    /// Moves on whatever can move: serves reads that have a view, releases what was held.
+    fn advance(&mut self);
+    /// True when a ReadIndex round should start; [`Dialogue::begin_round`] takes its readers.
+    fn wants_round(&self) -> bool;
+    /// The waiting reads share the round that starts now.
+    fn begin_round(&mut self);
+    /// Takes the result of the round; after a failure its readers wait for another.
+    fn end_round(&mut self, result: Result<StateView, ReadError>);
+    /// Refuses what has passed its deadline.
+    fn expire(&mut self, now: Monotonic);
+}
+
 type Round = BoxFuture<'static, Result<StateView, ReadError>>;
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     ClientClosed,
     Refused,
     TooSlow,
@@ -59,10 +122,10 @@ enum Event {
     StopAsked,
 }
 
-struct Connection {
+struct Connection<D> {
     port: Arc<PortContext>,
-    session: Session,
-    /// Until the session has a seat.
+    dialogue: D,
+    /// Until the client has shown who it is.
     stranger: Option<Stranger>,
     input: BytesMut,
     /// Bytes that the frame at the start of `input` needs; 0 when it was not looked at yet.
@@ -77,17 +140,19 @@ struct Connection {
 }
 
 /// Serves one connection until it ends; `stop` asks it to answer what is in flight and close.
-pub(super) async fn serve<S>(
+pub(crate) async fn serve<S, D>(
     stream: S,
-    stranger: Stranger,
+    stranger: Option<Stranger>,
+    dialogue: D,
     port: Arc<PortContext>,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<End>
 where
     S: AsyncRead + AsyncWrite,
+    D: Dialogue,
 {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    let mut connection = Connection::new(port, stranger);
+    let mut connection = Connection::new(port, dialogue, stranger);
     let mut round: Option<Round> = None;
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -96,16 +161,18 @@ where
         if let Some(end) = connection.end() {
             break end;
         }
-        if round.is_none() && connection.session.wants_round() {
-            connection.session.begin_round();
+        if round.is_none() && connection.dialogue.wants_round() {
+            connection.dialogue.begin_round();
             round = Some(start_round(&connection.port));
         }
         let (may_read, may_write) = (connection.wants_input(), connection.wants_output());
         let is_timed = connection.is_timed();
-        let Connection { session, input, .. } = &mut connection;
+        let Connection {
+            dialogue, input, ..
+        } = &mut connection;
         let event = tokio::select! {
-            () = session.mailbox.arrived() => Event::Letters,
-            sent = send(&mut writer, &session.output), if may_write => {
+            () = dialogue.mailbox().arrived() => Event::Letters,
+            sent = send(&mut writer, dialogue.output()), if may_write => {
                 Event::Sent { bytes: sent? }
             }
             received = receive(&mut reader, input), if may_read => {
@@ -126,12 +193,12 @@ where
     Ok(end)
 }
 
-impl Connection {
-    fn new(port: Arc<PortContext>, stranger: Stranger) -> Self {
+impl<D: Dialogue> Connection<D> {
+    fn new(port: Arc<PortContext>, dialogue: D, stranger: Option<Stranger>) -> Self {
         let mut connection = Self {
-            session: Session::new(Arc::clone(&port)),
+            dialogue,
             port,
-            stranger: Some(stranger),
+            stranger,
             input: BytesMut::with_capacity(INPUT_BYTES),
             needed: 0,
             input_ended: false,
@@ -146,60 +213,47 @@ impl Connection {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Letters => self.session.take_letters(),
+            Event::Letters => self.dialogue.take_letters(),
             Event::Sent { bytes } => {
                 self.flush_due = bytes > 0;
-                self.session.output.sent(bytes);
+                self.dialogue.output_mut().sent(bytes);
                 self.patience.output_was_taken();
             }
             Event::Received { bytes: 0 } => self.input_ended = true,
             Event::Received { .. } => {}
-            Event::RoundEnded(result) => self.session.end_round(result),
+            Event::RoundEnded(result) => self.dialogue.end_round(result),
             Event::Tick => self.check_times(),
             Event::StopAsked => self.draining = true,
         }
         self.parse();
-        self.session.advance();
-        if self.stranger.is_some() && self.session.is_greeted() {
+        self.dialogue.advance();
+        if self.stranger.is_some() && self.dialogue.is_greeted() {
             self.stranger = None;
         }
-        self.session.report_held(self.input.capacity());
+        self.dialogue.report_held(self.input.capacity());
         self.watch();
     }
 
-    /// Hands every complete frame in the input to the session, as long as that accepts more.
+    /// Hands every complete frame in the input to the dialogue, as long as that accepts more.
     fn parse(&mut self) {
         let mut consumed = 0;
         while self.ending.is_none()
-            && self.session.accepts_input()
+            && self.dialogue.accepts_input()
             && self.input.len() - consumed >= self.needed
         {
-            let limits = if self.session.is_greeted() {
-                FrameLimits::FULL
-            } else {
-                FrameLimits::BEFORE_HELLO
-            };
-            match decode_request(&self.input[consumed..], &limits) {
-                Ok(Decode::Frame {
-                    consumed: bytes,
-                    id,
-                    opcode,
-                    request,
-                }) => {
+            match self.dialogue.frame(&self.input[consumed..]) {
+                Frame::Taken { bytes, flow } => {
                     consumed += bytes;
                     self.needed = 0;
-                    if self.session.request(id, opcode, bytes, request) == Flow::Close {
+                    if flow == Flow::Close {
                         self.ending = Some(End::Refused);
                     }
                 }
-                Ok(Decode::Incomplete { needed }) => {
+                Frame::Incomplete { needed } => {
                     self.needed = needed;
                     break;
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "client sent a malformed frame");
-                    self.give_up(&error, End::Refused);
-                }
+                Frame::Broken => self.ending = Some(End::Refused),
             }
         }
         if consumed > 0 {
@@ -208,21 +262,13 @@ impl Connection {
         self.input.advance(consumed);
         if self.input_ended && self.ending.is_none() && self.lacks_input() {
             if !self.input.is_empty() {
-                let error = FrameError::within(&self.input, FrameFault::CutShort);
-                self.give_up(&error, End::ClientClosed);
+                self.dialogue.cut_short(&self.input);
             }
             self.ending = Some(End::ClientClosed);
         }
         if self.input.is_empty() && self.input.capacity() > BYTES_KEPT {
             self.input = BytesMut::with_capacity(INPUT_BYTES);
         }
-    }
-
-    /// Sends the one error frame; what was asked before is still answered.
-    fn give_up(&mut self, error: &FrameError, end: End) {
-        self.port.metrics.refused(error.status());
-        error.encode(&mut self.session.output.bytes);
-        self.ending = Some(end);
     }
 
     /// True when nothing more can be made of the input.
@@ -233,7 +279,7 @@ impl Connection {
     /// Lets the clocks run for what the client owes, and only for that.
     fn watch(&mut self) {
         let frame_begun = !self.input.is_empty() && self.input.len() < self.needed;
-        let frame = (frame_begun || !self.session.is_greeted()) && self.wants_input();
+        let frame = (frame_begun || !self.dialogue.is_greeted()) && self.wants_input();
         let output = self.wants_output();
         let clock = self.port.clock.as_ref();
         self.patience.watch(frame, output, || clock.monotonic());
@@ -243,42 +289,39 @@ impl Connection {
         let now = self.port.clock.monotonic();
         match self.patience.overdue(now) {
             Some(Overdue::Frame) if self.ending.is_none() => {
-                let fault = FrameFault::Incomplete {
-                    seconds_max: FRAME_TIME_MAX.as_secs(),
-                };
-                let error = FrameError::within(&self.input, fault);
-                self.give_up(&error, End::TooSlow);
+                self.dialogue.too_slow(&self.input);
+                self.ending = Some(End::TooSlow);
             }
             Some(Overdue::Output) => {
-                self.session.output.clear();
+                self.dialogue.output_mut().clear();
                 self.flush_due = false;
                 self.ending = Some(End::TooSlow);
             }
             _ => {}
         }
-        self.session.expire(now);
+        self.dialogue.expire(now);
     }
 
     /// True while something depends on the time, or on room that others may make. Nothing does on
     /// an idle connection.
     fn is_timed(&self) -> bool {
-        self.patience.is_running() || self.session.is_timed() || !self.has_room_for_input()
+        self.patience.is_running() || self.dialogue.is_timed() || !self.has_room_for_input()
     }
 
     fn wants_input(&self) -> bool {
         self.ending.is_none()
             && !self.input_ended
             && !self.draining
-            && self.session.accepts_input()
+            && self.dialogue.accepts_input()
             && self.has_room_for_input()
     }
 
     fn has_room_for_input(&self) -> bool {
-        self.input.len() < INPUT_BYTES_FREE || self.session.has_room()
+        self.input.len() < INPUT_BYTES_FREE || self.dialogue.has_room()
     }
 
     fn wants_output(&self) -> bool {
-        self.flush_due || !self.session.output.is_empty()
+        self.flush_due || !self.dialogue.output().is_empty()
     }
 
     /// Why the connection is over, once nothing is left to send.
@@ -287,7 +330,7 @@ impl Connection {
             return None;
         }
         // What was asked before the end still gets its answer; deadlines bound the wait.
-        let over = self.session.is_idle() || self.ending == Some(End::TooSlow);
+        let over = self.dialogue.is_idle() || self.ending == Some(End::TooSlow);
         self.ending
             .or(self.draining.then_some(End::Drained))
             .filter(|_| over)

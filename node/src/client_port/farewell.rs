@@ -19,7 +19,7 @@ const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
 const HEADER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Ends the sending direction and waits for the other side to do the same.
-pub(super) async fn part<R, W>(reader: &mut R, writer: &mut W)
+pub(crate) async fn part<R, W>(reader: &mut R, writer: &mut W)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -33,7 +33,7 @@ where
 }
 
 /// Tells a client that is not served why, in answer to its first frame, and closes.
-pub(super) async fn turn_away<S>(mut stream: S, status: Status, text: &str) -> io::Result<()>
+pub(crate) async fn turn_away<S>(mut stream: S, status: Status, text: &str) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

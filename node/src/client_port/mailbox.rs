@@ -58,7 +58,7 @@ impl Mailbox {
         std::mem::swap(&mut *waiting, letters);
     }
 
-    pub(super) fn post(&self, letter: Letter) {
+    pub(crate) fn post(&self, letter: Letter) {
         self.letters
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

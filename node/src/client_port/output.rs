@@ -4,31 +4,31 @@ use bytes::{Buf, BytesMut};
 
 /// An empty buffer that has grown over this size is given back. With input and output kept at this
 /// size, a thousand idle connections hold half of the default budget.
-pub(super) const BYTES_KEPT: usize = 64 << 10;
+pub(crate) const BYTES_KEPT: usize = 64 << 10;
 
 /// A buffer that answers are appended to and sent bytes are taken from.
 ///
 /// Invariants: `front` bytes before the start of `bytes` belong to the same allocation, as long as
 /// the capacity of `bytes` is `capacity`; with another one it has been allocated or moved anew.
 #[derive(Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     /// Answers are appended here; nothing is taken away but by [`Output::sent`].
-    pub(super) bytes: BytesMut,
+    pub(crate) bytes: BytesMut,
     front: usize,
     capacity: usize,
 }
 
 impl Output {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Adds a reply that was encoded elsewhere; copied only when others wait before it.
-    pub(super) fn append(&mut self, reply: BytesMut) {
+    pub(crate) fn append(&mut self, reply: BytesMut) {
         if self.bytes.is_empty() && self.allocated() <= BYTES_KEPT {
             *self = Self {
                 bytes: reply,
@@ -40,7 +40,7 @@ impl Output {
     }
 
     /// Takes away what the socket has taken.
-    pub(super) fn sent(&mut self, bytes: usize) {
+    pub(crate) fn sent(&mut self, bytes: usize) {
         let front = self.allocated() - self.bytes.capacity();
         self.bytes.advance(bytes);
         self.front = front + bytes;
@@ -51,12 +51,12 @@ impl Output {
     }
 
     /// Forgets what was not sent.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// Bytes of memory: also those that were sent and those not filled yet.
-    pub(super) fn allocated(&self) -> usize {
+    pub(crate) fn allocated(&self) -> usize {
         let capacity = self.bytes.capacity();
         if capacity == self.capacity {
             capacity + self.front

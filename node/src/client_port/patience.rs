@@ -10,14 +10,14 @@ use std::time::Duration;
 use kelp_seams::Monotonic;
 
 /// A frame that has begun must be complete within this time; so must the hello.
-pub(super) const FRAME_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A client that takes no byte of its replies for this long is gone.
 const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Whose time is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(crate) enum Overdue {
     /// The rest of a frame, or the hello, has not come.
     Frame,
     /// Nothing of the output was taken.
@@ -26,24 +26,24 @@ pub(super) enum Overdue {
 
 /// Since when the client is awaited.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     frame_since: Option<Monotonic>,
     unsent_since: Option<Monotonic>,
 }
 
 impl Patience {
     /// Frames came, or output was taken: what is awaited from now on is awaited anew.
-    pub(super) fn frame_came(&mut self) {
+    pub(crate) fn frame_came(&mut self) {
         self.frame_since = None;
     }
 
     /// See [`Patience::frame_came`].
-    pub(super) fn output_was_taken(&mut self) {
+    pub(crate) fn output_was_taken(&mut self) {
         self.unsent_since = None;
     }
 
     /// Notes what is awaited from the client now.
-    pub(super) fn watch(&mut self, frame: bool, output: bool, now: impl Fn() -> Monotonic) {
+    pub(crate) fn watch(&mut self, frame: bool, output: bool, now: impl Fn() -> Monotonic) {
         let watch = |since: &mut Option<Monotonic>, awaited: bool| {
             if !awaited {
                 *since = None;
@@ -56,12 +56,12 @@ impl Patience {
     }
 
     /// True while anything is awaited.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.frame_since.is_some() || self.unsent_since.is_some()
     }
 
     /// What the client is late with.
-    pub(super) fn overdue(&self, now: Monotonic) -> Option<Overdue> {
+    pub(crate) fn overdue(&self, now: Monotonic) -> Option<Overdue> {
         let over = |since: Option<Monotonic>, limit| {
             since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
         };

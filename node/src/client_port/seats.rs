@@ -26,18 +26,18 @@ pub(crate) struct Seats {
 }
 
 /// A free place for a connection that has not said hello.
-pub(super) struct Place {
+pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
 /// A connection before its hello, in its place.
-pub(super) struct Stranger {
+pub(crate) struct Stranger {
     _place: Place,
     _counted: Counted,
 }
 
 /// The place of a client.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     _counted: Counted,
 }
 
@@ -69,17 +69,17 @@ impl Seats {
     }
 
     /// How many clients there are seats for.
-    pub(super) fn client_count_max(&self) -> usize {
+    pub(crate) fn client_count_max(&self) -> usize {
         self.client_count_max
     }
 
     /// Counts a connection that was turned away.
-    pub(super) fn refused(&self, reason: DoorReason) {
+    pub(crate) fn refused(&self, reason: DoorReason) {
         self.metrics.refused(reason);
     }
 
     /// A place for a stranger, waiting for one if that makes sense. Cancel-safe.
-    pub(super) async fn wait_for_place(&self) -> Option<Place> {
+    pub(crate) async fn wait_for_place(&self) -> Option<Place> {
         let place = self.place();
         if place.is_some() || self.crowded.load(Ordering::Relaxed) {
             return place;
@@ -93,14 +93,14 @@ impl Seats {
     }
 
     /// A place for a stranger, if there is one now.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<Place> {
         let permit = Arc::clone(&self.strangers).try_acquire_owned().ok()?;
         self.crowded.store(false, Ordering::Relaxed);
         Some(Place { _permit: permit })
     }
 
     /// A seat for a client; `None` when all are taken, which is counted.
-    pub(super) fn seat(&self) -> Option<Seat> {
+    pub(crate) fn seat(&self) -> Option<Seat> {
         let seat = Seat {
             _counted: self.counted(ConnectionMetrics::greeted),
         };
@@ -113,7 +113,7 @@ impl Seats {
     }
 
     /// Puts a new connection into a place.
-    pub(super) fn stranger(&self, place: Place) -> Stranger {
+    pub(crate) fn stranger(&self, place: Place) -> Stranger {
         Stranger {
             _place: place,
             _counted: self.counted(ConnectionMetrics::strangers),

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use kelp_raft::{Operation, OperationRef};
+use kelp_raft::{CommandHead, OperationRef};
 use kelp_wire::{
     Consistency, Hello, Opcode, ReadOptions, Request, RequestError, RequestId, ResponseFields,
     Status, WriteOptions, encode_error,
 };
 
-use super::{Flow, Held, ReadJob, RequestMark, Session, Write};
+use super::{RequestMark, Session};
 use crate::client_port::answer;
+use crate::client_port::connection::{Dialogue, Flow};
 use crate::client_port::read::{Read, ScanJob};
 
 /// Deadline of a request that names none.
@@ -21,7 +22,7 @@ const DEADLINE_MAX: Duration = Duration::from_mins(1);
 
 impl Session {
     /// Takes one well-framed request of `bytes` length.
-    pub(crate) fn request(
+    pub(super) fn request(
         &mut self,
         id: RequestId,
         opcode: u8,
@@ -48,7 +49,7 @@ impl Session {
             started,
             bytes,
         };
-        self.in_flight_bytes += bytes;
+        self.holdings.in_flight_bytes += bytes;
         if let Request::Hello(hello) = request {
             return self.hello(mark, &hello);
         }
@@ -60,7 +61,14 @@ impl Session {
     fn fault(&mut self, id: RequestId, opcode: u8, status: Status, text: &str) {
         self.port.metrics.refused(status);
         let fields = ResponseFields::default();
-        encode_error(&mut self.output.bytes, id, opcode, status, &fields, text);
+        encode_error(
+            &mut self.holdings.output.bytes,
+            id,
+            opcode,
+            status,
+            &fields,
+            text,
+        );
     }
 
     /// A stranger whose hello is malformed has no business here.
@@ -159,7 +167,7 @@ impl Session {
 
     /// False when the node holds too much already; the request is refused then.
     fn admits(&mut self, mark: RequestMark) -> bool {
-        let has_room = self.has_room();
+        let has_room = self.holdings.has_room();
         if !has_room {
             let text = "this node holds too many bytes of requests and replies; try again";
             self.refuse(mark, Status::Overloaded, text);
@@ -182,17 +190,11 @@ impl Session {
             return;
         }
         let deadline = mark.started + deadline_of(options.deadline);
-        if self.holds_writes() {
-            let operation = own(&operation);
-            self.held.push_back(Held::Write(Write {
-                mark,
-                database,
-                operation,
-                deadline,
-            }));
-        } else {
-            self.submit(mark, database, operation, deadline);
-        }
+        let head = CommandHead::new(operation.opcode(), database);
+        self.lane.write(mark, deadline, |buffer| {
+            head.encode_into(operation.body_bytes(), buffer);
+            operation.encode_body_into(buffer);
+        });
     }
 
     fn read(&mut self, mark: RequestMark, read: Read, options: ReadOptions) {
@@ -204,30 +206,7 @@ impl Session {
             return;
         }
         let deadline = mark.started + deadline_of(options.deadline);
-        let job = ReadJob {
-            mark,
-            read,
-            deadline,
-            answered: false,
-        };
-        if self.held.is_empty() {
-            self.place(job);
-        } else {
-            self.held.push_back(Held::Read(job));
-        }
-    }
-}
-
-fn own(operation: &OperationRef<'_>) -> Operation {
-    match *operation {
-        OperationRef::Put { key, value } => Operation::Put {
-            key: Bytes::copy_from_slice(key),
-            value: Bytes::copy_from_slice(value),
-        },
-        OperationRef::Delete { key } => Operation::Delete {
-            key: Bytes::copy_from_slice(key),
-        },
-        _ => unreachable!("the session makes no other operation"),
+        self.lane.read(mark, deadline, read);
     }
 }
 
