@@ -6,6 +6,7 @@ pub mod cli;
 mod client_port;
 pub mod config;
 mod descriptors;
+mod heartbeat;
 pub mod http;
 mod leadership;
 pub mod node;

@@ -34,6 +34,7 @@ use tokio::task::JoinHandle;
 
 use crate::client_port::{self, Budget, ClusterView, PortContext, Seats};
 use crate::descriptors::STRANGER_COUNT_MAX;
+use crate::heartbeat::{HeartbeatParts, Heartbeats, NodeSurroundings};
 use crate::leadership::Leadership;
 use crate::observe::Observer;
 use crate::peer::{PeerLimits, PeerLinks, PeerOptions, PeerServer, emptied_text};
@@ -48,6 +49,7 @@ use peer_service::PeerService;
 use readiness::Readiness;
 use vital::Vitals;
 
+pub use crate::heartbeat::TelemetryMode;
 pub use error::{Port, StartError};
 
 /// The one Raft group that there is today.
@@ -78,6 +80,8 @@ pub struct NodeOptions {
     pub client_tls: PortTls,
     /// How the HTTP port answers new connections.
     pub http_tls: PortTls,
+    /// From where telemetry datagrams are taken.
+    pub telemetry: TelemetryMode,
     /// Bounds of the client port.
     pub limits: NodeLimits,
 }
@@ -106,7 +110,7 @@ impl Default for NodeLimits {
 pub struct NodeAddresses {
     /// For clients.
     pub client: SocketAddr,
-    /// For peers.
+    /// For peers: TCP, and UDP of the same number.
     pub peer: SocketAddr,
     /// For HTTP.
     pub http: SocketAddr,
@@ -127,6 +131,7 @@ pub struct Node {
     stop_http: watch::Sender<bool>,
     client_port: JoinHandle<()>,
     http_port: JoinHandle<()>,
+    heartbeats: JoinHandle<()>,
     /// The sender, and the announcement until it is through.
     writers: [JoinHandle<()>; 2],
 }
@@ -136,6 +141,7 @@ struct Core {
     addresses: NodeAddresses,
     database: Database,
     links: PeerLinks,
+    heartbeats: Arc<Heartbeats>,
     raft: Raft,
     proposer: Arc<Proposer>,
     packer: Packer,
@@ -162,7 +168,7 @@ impl Core {
             peer: address(peer.as_ref())?,
             http: address(http.as_ref())?,
         };
-        let links = open_links(options, &database, peer_tls, transport, seams)?;
+        let links = open_links(options, &database, peer_tls, Arc::clone(&transport), seams)?;
         let limits = OutboxLimits::default();
         let proposer = Arc::new(Proposer::new(options.node, database.boot(), limits));
         let raft_options = RaftOptions {
@@ -190,10 +196,13 @@ impl Core {
         let service = PeerService::new(raft.clone(), packer.clone(), clock, GROUP);
         let peers = PeerServer::start(peer, &links, Arc::new(service))
             .map_err(StartError::listen(Port::Peer, options.peer))?;
+        let heartbeats = heartbeats(options, addresses.peer, &database, &raft, &links, seams);
+        let heartbeats = Arc::new(Heartbeats::new(heartbeats, transport));
         Ok(Self {
             addresses,
             database,
             links,
+            heartbeats,
             raft,
             proposer,
             packer,
@@ -247,6 +256,7 @@ impl Core {
             &self.raft,
             &self.database,
             &self.links,
+            Arc::clone(&self.heartbeats),
             outbox,
             Arc::clone(&clock),
         );
@@ -254,6 +264,7 @@ impl Core {
         let view = NodeView::new(
             self.raft.clone(),
             self.links.clone(),
+            Arc::clone(&self.heartbeats),
             Arc::clone(&leadership),
             options.cluster,
             Arc::clone(&stopping),
@@ -285,6 +296,11 @@ impl Core {
         let http = crate::http::run(self.http, options.http_tls, observer, readiness, stop);
         let client_port = self.vitals.spawn("client port", client);
         let http_port = self.vitals.spawn("http port", http);
+        let heartbeats = self.heartbeats;
+        // Not vital: what arrives from outside must not be able to end the node.
+        let heartbeats = tokio::spawn(async move {
+            heartbeats.run().await;
+        });
         Node {
             addresses: self.addresses,
             database: self.database,
@@ -299,6 +315,7 @@ impl Core {
             stop_http,
             client_port,
             http_port,
+            heartbeats,
             writers,
         }
     }
@@ -349,6 +366,34 @@ fn open_database(options: &NodeOptions, seams: &Seams) -> Result<Database, Start
     )?;
     database.raise_boot()?;
     Ok(database)
+}
+
+fn heartbeats(
+    options: &NodeOptions,
+    address: SocketAddr,
+    database: &Database,
+    raft: &Raft,
+    links: &PeerLinks,
+    seams: &Seams,
+) -> HeartbeatParts {
+    let surroundings = NodeSurroundings::new(
+        raft.clone(),
+        database.clone(),
+        links.clone(),
+        Arc::clone(&seams.vfs),
+        Arc::clone(&seams.executor),
+        options.directory.clone(),
+    );
+    HeartbeatParts {
+        cluster: options.cluster,
+        group: GROUP,
+        node: options.node,
+        boot: database.boot(),
+        address,
+        telemetry: options.telemetry,
+        clock: Arc::clone(&seams.clock),
+        surroundings: Arc::new(surroundings),
+    }
 }
 
 async fn listen(

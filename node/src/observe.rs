@@ -14,6 +14,7 @@ use kelp_storage::{Database, StorageMetrics};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{Registry, TextEncoder};
 
+use crate::heartbeat::{Heartbeats, PeerLiveness, RefusedHeartbeat};
 use crate::peer::{PeerBook, PeerHealth, RefusalReason};
 
 mod collect;
@@ -47,15 +48,46 @@ pub(crate) trait Sources: Send + Sync + 'static {
     fn storage(&self) -> StorageMetrics;
     fn peers(&self) -> Vec<PeerHealth>;
     fn peer_refusals(&self, reason: RefusalReason) -> u64;
+    fn heartbeats(&self) -> HeartbeatCounts {
+        HeartbeatCounts::default()
+    }
     fn outbox(&self) -> &OutboxMetrics;
     /// Now, on the clock that began at [`Observer`]'s start.
     fn now(&self) -> Monotonic;
+}
+
+/// What is exported of heartbeats and telemetry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeartbeatCounts {
+    pub(crate) peers: Vec<PeerLiveness>,
+    pub(crate) refused: Vec<(RefusedHeartbeat, u64)>,
+    pub(crate) dropped: u64,
+    pub(crate) telemetry: Vec<(String, f64)>,
+    pub(crate) telemetry_datagrams: u64,
+    pub(crate) telemetry_dropped: u64,
+}
+
+impl HeartbeatCounts {
+    fn of(heartbeats: &Heartbeats) -> Self {
+        let refused = RefusedHeartbeat::ALL.into_iter();
+        Self {
+            peers: heartbeats.peers(),
+            refused: refused
+                .map(|reason| (reason, heartbeats.refused(reason)))
+                .collect(),
+            dropped: heartbeats.dropped(),
+            telemetry: heartbeats.telemetry(),
+            telemetry_datagrams: heartbeats.gauges().datagrams(),
+            telemetry_dropped: heartbeats.gauges().dropped(),
+        }
+    }
 }
 
 struct NodeSources {
     raft: Raft,
     database: Database,
     book: Arc<PeerBook>,
+    heartbeats: Arc<Heartbeats>,
     outbox: Arc<OutboxMetrics>,
     clock: Arc<dyn Clock>,
 }
@@ -77,6 +109,10 @@ impl Sources for NodeSources {
         self.book.refusals(reason)
     }
 
+    fn heartbeats(&self) -> HeartbeatCounts {
+        HeartbeatCounts::of(&self.heartbeats)
+    }
+
     fn outbox(&self) -> &OutboxMetrics {
         &self.outbox
     }
@@ -88,10 +124,11 @@ impl Sources for NodeSources {
 
 impl Observer {
     /// Observes a node made of these parts.
-    pub fn new(
+    pub(crate) fn new(
         raft: &Raft,
         database: &Database,
         links: &crate::peer::PeerLinks,
+        heartbeats: Arc<Heartbeats>,
         outbox: Arc<OutboxMetrics>,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -99,6 +136,7 @@ impl Observer {
             raft: raft.clone(),
             database: database.clone(),
             book: links.book(),
+            heartbeats,
             outbox,
             clock,
         };

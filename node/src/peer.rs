@@ -26,12 +26,14 @@ mod links;
 mod output;
 mod patience;
 mod pipe;
+mod secret;
 mod server;
 mod session;
 mod strangers;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use book::lock;
 pub use book::{PeerBook, PeerHealth, RefusalReason};
 pub use directory::DirectoryBook;
 pub(crate) use directory::emptied_text;
@@ -40,6 +42,7 @@ pub use frame::{
     decode_frame,
 };
 pub use links::PeerLinks;
+pub(crate) use secret::LinkSecret;
 pub use server::PeerServer;
 
 /// Who this node is on the peer links, and its limits.

@@ -39,6 +39,44 @@ pub struct ReportedMember {
     pub http: String,
 }
 
+/// What a node knows of another member by its UDP heartbeats. Null means not known, or not any
+/// more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedHeartbeat {
+    /// The other member.
+    pub peer: u16,
+    /// `waiting`, `arriving`, `missing`, or `blocked`: reached over TCP, and no heartbeat comes.
+    pub state: String,
+    /// Milliseconds since its last heartbeat arrived.
+    pub age_ms: Option<u64>,
+    /// The smoothed round trip in microseconds.
+    pub round_trip_us: Option<u64>,
+    /// Thousandths of its last heartbeats that did not arrive here.
+    pub lost_permille: Option<u16>,
+    /// Thousandths of this node's last heartbeats that did not arrive there, as it says.
+    pub lost_there_permille: Option<u16>,
+    /// Milliseconds by which its wall clock is ahead of this node's.
+    pub clock_offset_ms: Option<i64>,
+    /// The part that it plays, as it says.
+    pub role: Option<ReportedRole>,
+    /// Its term, as it says.
+    pub term: Option<u64>,
+    /// The last entry that it knows to be committed, as it says.
+    pub committed: Option<u64>,
+    /// The last entry that it has applied, as it says.
+    pub applied: Option<u64>,
+    /// Milliseconds since its last sync of the disk, as it says.
+    pub sync_age_ms: Option<u32>,
+    /// Microseconds within which 99 of 100 of its recent syncs ended, as it says.
+    pub sync_p99_us: Option<u32>,
+    /// Free bytes of its disk, as it says.
+    pub disk_free_bytes: Option<u64>,
+    /// Resident memory of its process, as it says.
+    pub memory_bytes: Option<u64>,
+    /// The version of its software, as it says.
+    pub version: Option<String>,
+}
+
 /// The report of one node. Indexes are log indexes, which start at 0; null means none yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusReport {
@@ -67,6 +105,10 @@ pub struct StatusReport {
     pub stopping: bool,
     /// All members, in the order of their ids.
     pub members: Vec<ReportedMember>,
+    /// All other members by their heartbeats, in the order of their ids. Absent in reports of nodes
+    /// that send none.
+    #[serde(default)]
+    pub heartbeats: Vec<ReportedHeartbeat>,
 }
 
 impl StatusReport {

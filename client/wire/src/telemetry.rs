@@ -4,7 +4,7 @@
 //! name=value [\n name=value] ...
 //! ```
 //!
-//! A name is a letter or `_`, then letters, digits, `_` and `.`, at most [`TELEMETRY_NAME_BYTES_MAX`]
+//! A name is a letter or `_`, then letters, digits, `_` and `.`, up to [`TELEMETRY_NAME_BYTES_MAX`]
 //! bytes; a value is a finite decimal number. A pair that is neither is told as such, and the
 //! others still count: who measures does not wait for an answer that would say which one was wrong.
 

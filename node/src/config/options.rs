@@ -146,6 +146,14 @@ pub const OPTIONS: &[OptionSpec] = &[
         shape: Shape::Single,
     },
     OptionSpec {
+        name: "telemetry",
+        value: "FROM",
+        help: "From where telemetry datagrams to the peer port are kept and shown in /metrics: \
+               off, local (this machine only), any",
+        default: Some("off"),
+        shape: Shape::Single,
+    },
+    OptionSpec {
         name: "stop-grace",
         value: "DURATION",
         help: "How long a stopping node may take to hand over leadership and finish requests",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::layers::Merged;
 use super::members::{self, MemberSettings};
 use super::quantity::parse_duration;
+use crate::node::TelemetryMode;
 use crate::observe::logs::{self, LogFormat};
 
 /// One thing that is wrong with the configuration.
@@ -58,6 +59,8 @@ pub struct NodeSettings {
     pub election_min: Duration,
     /// Longest election timeout.
     pub election_max: Duration,
+    /// From where telemetry is taken.
+    pub telemetry: TelemetryMode,
     /// Time for a graceful stop.
     pub stop_grace: Duration,
     /// The log filter.
@@ -133,6 +136,7 @@ impl Reader<'_> {
         let heartbeat = self.duration("heartbeat");
         let election_min = self.duration("election-min");
         let election_max = self.duration("election-max");
+        let telemetry = self.telemetry();
         let stop_grace = self.duration("stop-grace");
         let insecure = self.switch("insecure");
         let log = self.log_filter();
@@ -153,6 +157,7 @@ impl Reader<'_> {
             heartbeat: heartbeat?,
             election_min: election_min?,
             election_max: election_max?,
+            telemetry: telemetry?,
             stop_grace: stop_grace?,
             log: log?,
             log_format: log_format?,
@@ -219,6 +224,19 @@ impl Reader<'_> {
             Ok(()) => Some(text),
             Err(error) => {
                 self.problem("log", error.to_string());
+                None
+            }
+        }
+    }
+
+    fn telemetry(&mut self) -> Option<TelemetryMode> {
+        match self.text("telemetry")? {
+            "off" => Some(TelemetryMode::Off),
+            "local" => Some(TelemetryMode::Local),
+            "any" => Some(TelemetryMode::Any),
+            other => {
+                let message = format!("'{other}' is neither off, local nor any");
+                self.problem("telemetry", message);
                 None
             }
         }

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kelp_raft::{ClusterId, Member, NodeId, Raft, RaftStatus, Role};
+use kelp_wire::HeartbeatRole;
 
 use crate::client_port::{ClusterView, Hints};
+use crate::heartbeat::{Heartbeats, Lost, PeerLiveness};
 use crate::leadership::Leadership;
 use crate::peer::{PeerHealth, PeerLinks};
-use crate::status_report::{ReportedMember, ReportedRole, StatusReport};
+use crate::status_report::{ReportedHeartbeat, ReportedMember, ReportedRole, StatusReport};
 
 /// A peer that was not heard of for this long is called missing; heartbeats come ten times a
 /// second.
@@ -19,6 +21,7 @@ const MISSING_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct NodeView {
     raft: Raft,
     links: PeerLinks,
+    heartbeats: Arc<Heartbeats>,
     leadership: Arc<Leadership>,
     cluster: ClusterId,
     stopping: Arc<AtomicBool>,
@@ -31,6 +34,7 @@ impl NodeView {
     pub(super) fn new(
         raft: Raft,
         links: PeerLinks,
+        heartbeats: Arc<Heartbeats>,
         leadership: Arc<Leadership>,
         cluster: ClusterId,
         stopping: Arc<AtomicBool>,
@@ -38,6 +42,7 @@ impl NodeView {
         Self {
             raft,
             links,
+            heartbeats,
             leadership,
             cluster,
             stopping,
@@ -74,15 +79,19 @@ impl ClusterView for NodeView {
             role: reported_role(status.role),
             term: status.term.get(),
             leader: status.leader.map(NodeId::get),
-            leader_contact_ms: status
-                .leader_contact
-                .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            leader_contact_ms: status.leader_contact.map(millis),
             last_log: status.last_log.map(kelp_raft::LogIndex::get),
             committed: status.committed.map(kelp_raft::LogIndex::get),
             applied: applied.map(kelp_raft::LogIndex::get),
             chain_hash,
             stopping: self.stopping.load(Ordering::Relaxed),
             members: status.members.into_iter().map(reported_member).collect(),
+            heartbeats: self
+                .heartbeats
+                .peers()
+                .iter()
+                .map(reported_heartbeat)
+                .collect(),
         };
         report.encode()
     }
@@ -135,6 +144,43 @@ fn reported_role(role: Role) -> ReportedRole {
         Role::Learner => ReportedRole::Learner,
         Role::Stopped => ReportedRole::Stopped,
     }
+}
+
+fn reported_heartbeat(peer: &PeerLiveness) -> ReportedHeartbeat {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let told = peer.told.as_ref();
+    ReportedHeartbeat {
+        peer: peer.node.get(),
+        state: peer.state.label().to_owned(),
+        age_ms: peer.age.map(millis),
+        round_trip_us: peer.round_trip.map(micros),
+        lost_permille: peer.lost.map(Lost::permille),
+        lost_there_permille: peer.lost_there.map(Lost::permille),
+        clock_offset_ms: peer.clock_offset_millis,
+        role: told.and_then(|told| heard_role(told.role)),
+        term: told.map(|told| told.term),
+        committed: told.and_then(|told| told.committed),
+        applied: told.and_then(|told| told.applied),
+        sync_age_ms: told.and_then(|told| told.sync_age_millis),
+        sync_p99_us: told.and_then(|told| told.sync_p99_micros),
+        disk_free_bytes: told.and_then(|told| told.disk_free_bytes),
+        memory_bytes: told.and_then(|told| told.memory_bytes),
+        version: told.map(|told| told.software_version.clone()),
+    }
+}
+
+fn heard_role(role: HeartbeatRole) -> Option<ReportedRole> {
+    match role {
+        HeartbeatRole::Leader => Some(ReportedRole::Leader),
+        HeartbeatRole::Follower => Some(ReportedRole::Follower),
+        HeartbeatRole::Candidate => Some(ReportedRole::Candidate),
+        HeartbeatRole::Learner => Some(ReportedRole::Learner),
+        HeartbeatRole::Other => None,
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn reported_member((node, member): (NodeId, Member)) -> ReportedMember {

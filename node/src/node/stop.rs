@@ -38,6 +38,7 @@ impl Node {
         for writer in self.writers {
             writer.abort();
         }
+        self.heartbeats.abort();
         let finish = async {
             self.raft.shutdown().await;
             self.peers.stop().await;

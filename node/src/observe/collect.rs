@@ -18,6 +18,8 @@ use super::samples::{Samples, count, flag, number};
 use super::{ConnectionMetrics, DoorReason, RequestMetrics, Sources};
 use crate::peer::{PeerHealth, RefusalReason};
 
+mod heartbeats;
+
 /// The only Raft group there is; its number is a label so that dashboards survive more of them.
 const GROUP: &str = "0";
 
@@ -149,6 +151,7 @@ impl Collector for NodeCollector {
         samples.extend(raft(&status));
         samples.extend(peers(&self.sources.peers()));
         samples.push(self.refusals());
+        samples.extend(heartbeats::samples(&self.sources.heartbeats()));
         samples.into_iter().map(Samples::finish).collect()
     }
 }

@@ -132,6 +132,31 @@ families! {
     PEER_REFUSALS = Counter "kelp_peer_refusals_total" ["reason"]
         "Incoming peer connections that were refused, by reason.";
 
+    HEARTBEAT_SENT = Counter "kelp_heartbeat_sent_total" ["peer"]
+        "UDP heartbeats sent to the peer.";
+    HEARTBEAT_RECEIVED = Counter "kelp_heartbeat_received_total" ["peer"]
+        "Valid UDP heartbeats received from the peer.";
+    HEARTBEAT_REFUSED = Counter "kelp_heartbeat_refused_total" ["reason"]
+        "Datagrams that did not count as a heartbeat, by reason.";
+    HEARTBEAT_LOST = Gauge "kelp_heartbeat_lost_ratio" ["peer"]
+        "Share of the peer's last hundred heartbeats that did not arrive; absent before the first.";
+    HEARTBEAT_AGE = Gauge "kelp_heartbeat_age_seconds" ["peer"]
+        "How long ago the peer's last heartbeat arrived; absent before the first.";
+    HEARTBEAT_ROUND_TRIP = Gauge "kelp_heartbeat_round_trip_seconds" ["peer"]
+        "Smoothed round trip of heartbeats; absent while the peer echoes none.";
+    HEARTBEAT_OFFSET = Gauge "kelp_heartbeat_clock_offset_seconds" ["peer"]
+        "By how much the peer's wall clock is ahead of this node's; absent while unknown.";
+    HEARTBEAT_BLOCKED = Gauge "kelp_heartbeat_blocked" ["peer"]
+        "1 while the peer is reached over TCP and its heartbeats do not arrive, else 0.";
+    HEARTBEAT_DROPPED = Counter "kelp_heartbeat_dropped_total" []
+        "Datagrams dropped unseen: not taken by the socket, or beyond what is looked at.";
+    TELEMETRY_DATAGRAMS = Counter "kelp_telemetry_datagrams_total" []
+        "Telemetry datagrams that arrived, whether or not telemetry is kept.";
+    TELEMETRY_DROPPED = Counter "kelp_telemetry_dropped_total" []
+        "Telemetry from places it is not taken from, malformed pairs, and names beyond the limit.";
+    TELEMETRY_VALUE = Gauge "kelp_telemetry_value" ["name"]
+        "Values that programs beside the node sent in the last five minutes, by name.";
+
     NODE_INFO = Gauge "kelp_node_build_info" ["version", "node"]
         "Always 1; the labels tell the program's version and the node's id.";
     NODE_UPTIME = Gauge "kelp_node_uptime_seconds" []

@@ -7,6 +7,7 @@ use kelp_wire::{Opcode, Status};
 use super::metrics::{ALL, Kind, PEERS_MAX};
 use super::requests::OPERATIONS;
 use super::*;
+use crate::heartbeat::{HeartbeatState, Lost};
 
 /// A leader of a group of many members, with a peer for each.
 struct Busy {
@@ -77,6 +78,33 @@ impl Sources for Busy {
 
     fn peer_refusals(&self, reason: RefusalReason) -> u64 {
         reason as u64
+    }
+
+    fn heartbeats(&self) -> HeartbeatCounts {
+        let peers = 2..self.peers + 2;
+        let liveness = |number| PeerLiveness {
+            node: NodeId::new(number),
+            state: HeartbeatState::Blocked,
+            age: Some(Duration::from_millis(40)),
+            round_trip: Some(Duration::from_micros(250)),
+            clock_offset_millis: Some(-5),
+            lost: Some(Lost {
+                received: 75,
+                window: 100,
+            }),
+            lost_there: None,
+            sent: 101,
+            received: 99,
+            told: None,
+        };
+        HeartbeatCounts {
+            peers: peers.map(liveness).collect(),
+            refused: vec![(RefusedHeartbeat::Replay, 3)],
+            dropped: 4,
+            telemetry: vec![("queue.depth".to_owned(), 2.5)],
+            telemetry_datagrams: 6,
+            telemetry_dropped: 1,
+        }
     }
 
     fn outbox(&self) -> &OutboxMetrics {
@@ -261,8 +289,38 @@ fn entry_zero_is_an_entry() {
 }
 
 #[test]
+fn heartbeats_and_telemetry_are_shown() {
+    let text = observer(2).render();
+    for line in [
+        "kelp_heartbeat_sent_total{peer=\"2\"} 101",
+        "kelp_heartbeat_received_total{peer=\"3\"} 99",
+        "kelp_heartbeat_refused_total{reason=\"replay\"} 3",
+        "kelp_heartbeat_lost_ratio{peer=\"2\"} 0.25",
+        "kelp_heartbeat_age_seconds{peer=\"2\"} 0.04",
+        "kelp_heartbeat_round_trip_seconds{peer=\"2\"} 0.00025",
+        "kelp_heartbeat_clock_offset_seconds{peer=\"2\"} -0.005",
+        "kelp_heartbeat_blocked{peer=\"2\"} 1",
+        "kelp_heartbeat_dropped_total 4",
+        "kelp_telemetry_datagrams_total 6",
+        "kelp_telemetry_dropped_total 1",
+        "kelp_telemetry_value{name=\"queue.depth\"} 2.5",
+    ] {
+        assert_line(&text, line);
+    }
+}
+
+#[test]
 fn names_follow_the_rules() {
-    let parts = ["client", "proposer", "storage", "raft", "peer", "node"];
+    let parts = [
+        "client",
+        "proposer",
+        "storage",
+        "raft",
+        "peer",
+        "heartbeat",
+        "telemetry",
+        "node",
+    ];
     let units = [
         "seconds", "bytes", "entries", "index", "total", "id", "info", "ratio",
     ];
@@ -275,7 +333,9 @@ fn names_follow_the_rules() {
         "role",
         "connected",
     ];
-    let flags = ["disk_full", "poisoned"];
+    let flags = ["disk_full", "poisoned", "blocked"];
+    // Whoever sends them gives them their unit.
+    let foreign = ["kelp_telemetry_value"];
     let mut seen = BTreeSet::new();
     for family in ALL {
         let name = family.name;
@@ -288,7 +348,7 @@ fn names_follow_the_rules() {
         );
         let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| name.ends_with(suffix));
         assert!(
-            ends(&units) || ends(&countable) || ends(&flags),
+            ends(&units) || ends(&countable) || ends(&flags) || foreign.contains(&name),
             "{name} has no unit"
         );
         assert_eq!(

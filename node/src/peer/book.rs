@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use kelp_raft::{NodeId, PeerClass};
 use kelp_seams::{Clock, Monotonic};
+use kelp_wire::HeartbeatKeyId;
+
+use super::secret::{HeldSecret, LinkSecret, SecretSlot};
 
 /// Peers that a node keeps records of. Ids come from certificates, so only a rogue authority could
 /// make more.
@@ -151,6 +154,38 @@ impl PeerBook {
     pub(super) fn forget(&self, node: NodeId) {
         lock(&self.peers).remove(&node);
     }
+
+    /// The secret of the newest connection that this node dialled to `node`, for sealing.
+    pub(crate) fn dialled_secret(&self, node: NodeId) -> Option<Arc<LinkSecret>> {
+        let record = self.known(node)?;
+        record.dialled_secrets.newest(self.clock.monotonic())
+    }
+
+    /// Whether the connection of that secret is open.
+    pub(crate) fn holds_dialled_secret(&self, node: NodeId) -> bool {
+        self.known(node)
+            .is_some_and(|record| record.dialled_secrets.is_open())
+    }
+
+    /// The secret of this name among those of connections that `node` dialled, for checking.
+    pub(crate) fn accepted_secret(
+        &self,
+        node: NodeId,
+        id: HeartbeatKeyId,
+    ) -> Option<Arc<LinkSecret>> {
+        let record = self.known(node)?;
+        record.accepted_secrets.find(id, self.clock.monotonic())
+    }
+
+    /// Where `node` is dialled.
+    pub(crate) fn address(&self, node: NodeId) -> Option<String> {
+        self.known(node)?.address()
+    }
+
+    /// The record of a node, if there is one.
+    fn known(&self, node: NodeId) -> Option<Arc<PeerRecord>> {
+        lock(&self.peers).get(&node).cloned()
+    }
 }
 
 /// What is known about one peer.
@@ -160,6 +195,8 @@ pub(super) struct PeerRecord {
     last_error: Mutex<Option<String>>,
     heard_nanos: AtomicU64,
     round_trip_nanos: AtomicU64,
+    dialled_secrets: Arc<SecretSlot>,
+    accepted_secrets: Arc<SecretSlot>,
     dialled: AtomicUsize,
     accepted: AtomicUsize,
     pub(super) sent_bytes: AtomicU64,
@@ -176,6 +213,8 @@ impl PeerRecord {
             last_error: Mutex::default(),
             heard_nanos: AtomicU64::new(NEVER),
             round_trip_nanos: AtomicU64::new(NEVER),
+            dialled_secrets: Arc::default(),
+            accepted_secrets: Arc::default(),
             dialled: AtomicUsize::default(),
             accepted: AtomicUsize::default(),
             sent_bytes: AtomicU64::default(),
@@ -225,6 +264,16 @@ impl PeerRecord {
     pub(super) fn accepted(self: &Arc<Self>, class: PeerClass) -> OpenConnection {
         self.heard();
         OpenConnection::new(self, Direction::Accepted, class)
+    }
+
+    /// Keeps the secret of a dialled connection for as long as the guard lives.
+    pub(super) fn hold_dialled_secret(&self, secret: LinkSecret) -> HeldSecret {
+        HeldSecret::new(&self.dialled_secrets, secret, &self.clock)
+    }
+
+    /// Keeps the secret of an accepted connection for as long as the guard lives.
+    pub(super) fn hold_accepted_secret(&self, secret: LinkSecret) -> HeldSecret {
+        HeldSecret::new(&self.accepted_secrets, secret, &self.clock)
     }
 
     fn health(&self, node: NodeId, now: Monotonic) -> PeerHealth {
@@ -299,6 +348,6 @@ impl Drop for OpenConnection {
 }
 
 /// Locks without regard to poison: every value behind these locks is whole between statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

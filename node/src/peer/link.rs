@@ -33,6 +33,7 @@ use super::context::LinkContext;
 use super::frame::{Frame, FrameError, FrameKind, Hello, Refusal, VERSION, Welcome, payload_fits};
 use super::patience::Patience;
 use super::pipe::{FramePipe, invalid};
+use super::secret::HeldSecret;
 
 /// Bytes taken from the calls into the output at a time, so that a deadline can still withdraw what
 /// lies behind.
@@ -62,6 +63,8 @@ pub(super) struct Link {
 struct State {
     calls: Calls,
     phase: Phase,
+    /// Somebody wants the connection for itself: it is dialled without a call.
+    wanted: bool,
 }
 
 enum Phase {
@@ -83,13 +86,17 @@ impl Link {
         context: Arc<LinkContext>,
     ) -> Self {
         let calls = Calls::new(context.limits.queue_bytes);
-        let phase = Phase::Ready;
+        let state = State {
+            calls,
+            phase: Phase::Ready,
+            wanted: false,
+        };
         Self {
             peer,
             class,
             record,
             context,
-            state: Mutex::new(State { calls, phase }),
+            state: Mutex::new(state),
             waker: AtomicWaker::new(),
         }
     }
@@ -118,6 +125,19 @@ impl Link {
         };
         self.waker.wake();
         Ok(queued)
+    }
+
+    /// Dials if the connection is not open, unless a pause after failures is under way.
+    pub(super) fn want(&self) {
+        {
+            let mut state = lock(&self.state);
+            match &state.phase {
+                Phase::Stopped => return,
+                Phase::Waiting { until, .. } if Instant::now() < *until => return,
+                Phase::Ready | Phase::Waiting { .. } => state.wanted = true,
+            }
+        }
+        self.waker.wake();
     }
 
     /// Waits for the reply to a queued call.
@@ -205,7 +225,8 @@ impl Link {
     async fn call_queued(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
-            if lock(&self.state).calls.has_unsent() {
+            let mut state = lock(&self.state);
+            if std::mem::take(&mut state.wanted) || state.calls.has_unsent() {
                 return Poll::Ready(());
             }
             Poll::Pending
@@ -287,12 +308,27 @@ impl Link {
     /// Carries calls over an open connection until it breaks; returns the reason.
     async fn drive(&self, pipe: FramePipe<PeerStream>) -> String {
         let open = self.record.dialled(self.class);
+        let _secret = self.hold_secret(&pipe);
         let mut driver = Driver::new(self, pipe);
         let broken = poll_fn(|context| driver.poll(context)).await;
         driver.count_traffic();
         let reason = broken.to_string();
         open.failed(&reason);
         reason
+    }
+
+    /// Keeps what both ends of a control connection know for the heartbeats to this peer.
+    fn hold_secret(&self, pipe: &FramePipe<PeerStream>) -> Option<HeldSecret> {
+        if self.class != PeerClass::Control {
+            return None;
+        }
+        match self.context.tls.secret(pipe.stream(), self.peer) {
+            Ok(secret) => Some(self.record.hold_dialled_secret(secret)),
+            Err(error) => {
+                tracing::warn!(peer = self.peer.get(), %error, "no secret for heartbeats");
+                None
+            }
+        }
     }
 }
 

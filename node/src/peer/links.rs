@@ -163,6 +163,14 @@ impl PeerLinks {
         &self.inner.context.limits
     }
 
+    /// Dials the control connection to `peer` if it is not open, unless a pause after failures is
+    /// under way. A peer without an address is left alone.
+    pub(crate) fn want_control(&self, peer: NodeId) {
+        if let Ok(link) = self.link(peer, PeerClass::Control) {
+            link.want();
+        }
+    }
+
     fn link(&self, peer: NodeId, class: PeerClass) -> Result<Arc<Link>, BusError> {
         let key = (peer, class);
         let inner = &self.inner;

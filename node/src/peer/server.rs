@@ -32,6 +32,7 @@ use tokio_rustls::TlsStream;
 use super::book::{PeerRecord, lock};
 use super::frame::{FrameError, FrameKind, Hello, Refusal, RefusalCode, VERSION, Welcome};
 use super::pipe::FramePipe;
+use super::secret::HeldSecret;
 use super::session::Session;
 use super::strangers::{Place, Strangers};
 use super::{PeerLinks, RefusalReason};
@@ -263,6 +264,8 @@ impl Acceptor {
             return Err(refused);
         };
         let open = record.accepted(hello.class);
+        // Before the welcome, after which heartbeats under it may come.
+        let _secret = self.hold_secret(&pipe, hello, record);
         let mut welcome = BytesMut::new();
         Welcome {
             version: VERSION,
@@ -300,6 +303,25 @@ impl Acceptor {
             sessions.open.remove(&key);
         }
         Ok(())
+    }
+
+    /// Keeps what both ends of a control connection know for the heartbeats of this peer.
+    fn hold_secret(
+        &self,
+        pipe: &FramePipe<PeerStream>,
+        hello: &Hello,
+        record: &PeerRecord,
+    ) -> Option<HeldSecret> {
+        if hello.class != PeerClass::Control {
+            return None;
+        }
+        match self.links.tls().secret(pipe.stream(), hello.node) {
+            Ok(secret) => Some(record.hold_accepted_secret(secret)),
+            Err(error) => {
+                tracing::warn!(peer = hello.node.get(), %error, "no secret for heartbeats");
+                None
+            }
+        }
     }
 
     /// Takes the place of an older session of the same peer and class, and waits until that has

@@ -30,6 +30,7 @@ use crate::tls::{PeerTls, TlsMaterial, default_provider};
 mod calls;
 mod directories;
 mod frames;
+mod secrets;
 mod security;
 
 /// 2026-01-01, when the fixtures' clocks start.

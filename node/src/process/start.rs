@@ -240,6 +240,7 @@ fn node_options(settings: &NodeSettings, clock: Arc<dyn Clock>) -> Result<NodeOp
             election_min: settings.election_min,
             election_max: settings.election_max,
         },
+        telemetry: settings.telemetry,
         client_tls: port(settings.client, CLIENT_ALPN)?,
         http_tls: port(settings.http, HTTP_ALPN)?,
         limits: NodeLimits {

@@ -19,6 +19,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::{TlsError, TlsMaterial};
 use crate::certs::node_name;
+use crate::peer::LinkSecret;
 
 /// ALPN of the peer protocol, so that no other TLS service is mistaken for a peer.
 const ALPN_PEER: &[u8] = b"kelp-peer/1";
@@ -72,6 +73,20 @@ impl PeerTls {
         let name = name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let connected = self.connector.connect(name, stream).await?;
         Ok(TlsStream::Client(connected))
+    }
+
+    /// The secret that both ends of `stream` have in common, for datagrams of its dialler, given who
+    /// the other side is.
+    pub(crate) fn secret<S>(
+        &self,
+        stream: &TlsStream<S>,
+        peer: NodeId,
+    ) -> Result<LinkSecret, rustls::Error> {
+        let (cluster, own) = (self.cluster, self.node);
+        match stream {
+            TlsStream::Client(stream) => LinkSecret::export(stream.get_ref().1, cluster, own, peer),
+            TlsStream::Server(stream) => LinkSecret::export(stream.get_ref().1, cluster, peer, own),
+        }
     }
 
     /// Checks that the certificate of the other side of `stream` is that of node `claimed` of this

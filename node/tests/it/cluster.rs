@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kelp_client::{Client, ClientError, RequestOptions};
 use kelp_node::certs::{Authority, NodeRequest};
-use kelp_node::node::{Node, NodeLimits, NodeOptions, StartError};
+use kelp_node::node::{Node, NodeLimits, NodeOptions, StartError, TelemetryMode};
 use kelp_node::status_report::StatusReport;
 use kelp_node::tls::{ClientAuth, PortTls, TlsMaterial, default_provider};
 use kelp_raft::{ClusterId, Member, NodeId, Timing};
@@ -45,6 +45,9 @@ pub(crate) struct ClusterOptions {
     pub(crate) limits: NodeLimits,
     /// The client ports speak nothing but TLS.
     pub(crate) tls_only: bool,
+    /// No datagram of any node reaches another from the start.
+    pub(crate) udp_blocked: bool,
+    pub(crate) telemetry: TelemetryMode,
 }
 
 /// A port that nobody listens on. It lies below those that the kernel gives to outgoing connections, and no two calls
@@ -116,10 +119,12 @@ impl TestCluster {
             options,
         };
         for (id, member) in cluster.members.clone() {
+            let transport = TestTransport::default();
+            transport.block_udp(options.udp_blocked);
             cluster.nodes.push(TestNode {
                 id,
                 member,
-                transport: TestTransport::default(),
+                transport,
                 runtime: None,
                 node: None,
             });
@@ -194,6 +199,7 @@ impl TestCluster {
             members: self.members.clone(),
             timing: Timing::default(),
             material,
+            telemetry: self.options.telemetry,
             client_tls,
             http_tls: PortTls::plaintext(),
             limits: self.options.limits,

@@ -1,9 +1,11 @@
-//! A transport whose outbound connections can be made to fall silent or break, by target address.
+//! A transport whose outbound connections can be made to fall silent or break, by target address,
+//! and whose datagrams can be made to reach nobody.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
@@ -28,6 +30,7 @@ struct Link {
 #[derive(Clone, Default)]
 pub(crate) struct TestTransport {
     links: Arc<Mutex<HashMap<String, Link>>>,
+    udp_blocked: Arc<AtomicBool>,
 }
 
 impl TestTransport {
@@ -47,6 +50,11 @@ impl TestTransport {
             link.silent = false;
             link.broken_below = link.opened;
         });
+    }
+
+    /// From now on this node's datagrams reach nobody, or they do again.
+    pub(crate) fn block_udp(&self, is_blocked: bool) {
+        self.udp_blocked.store(is_blocked, Ordering::Relaxed);
     }
 
     fn change(&self, target: &str, change: impl FnOnce(&mut Link)) {
@@ -95,11 +103,40 @@ impl Transport for TestTransport {
     }
 
     fn bind_datagrams(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Datagrams>>> {
-        TokioTransport.bind_datagrams(address)
+        let blocked = Arc::clone(&self.udp_blocked);
+        Box::pin(async move {
+            let socket = TokioTransport.bind_datagrams(address).await?;
+            Ok(Box::new(TestDatagrams { socket, blocked }) as Box<dyn Datagrams>)
+        })
     }
 
     fn resolve<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
         TokioTransport.resolve(address)
+    }
+}
+
+struct TestDatagrams {
+    socket: Box<dyn Datagrams>,
+    blocked: Arc<AtomicBool>,
+}
+
+impl Datagrams for TestDatagrams {
+    fn try_send_to(&self, datagram: &[u8], target: SocketAddr) -> io::Result<usize> {
+        if self.blocked.load(Ordering::Relaxed) {
+            return Ok(datagram.len());
+        }
+        self.socket.try_send_to(datagram, target)
+    }
+
+    fn receive_from<'a>(
+        &'a self,
+        buffer: &'a mut [u8],
+    ) -> BoxFuture<'a, io::Result<(usize, SocketAddr)>> {
+        self.socket.receive_from(buffer)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
     }
 }
 

@@ -4,6 +4,7 @@ mod cluster;
 mod door;
 mod emptied;
 mod frames;
+mod heartbeats;
 mod links;
 mod order;
 mod raw;

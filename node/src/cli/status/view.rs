@@ -4,7 +4,7 @@ use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use crate::cli::Exit;
-use crate::status_report::{ReportedMember, ReportedRole, StatusReport};
+use crate::status_report::{ReportedHeartbeat, ReportedMember, ReportedRole, StatusReport};
 
 /// What asking one member gave.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ pub(super) struct ClusterView {
     leader: Option<u16>,
     term: u64,
     nodes: Vec<NodeView>,
+    heartbeats_blocked: Vec<Blocked>,
     #[serde(skip)]
     health: Health,
 }
@@ -36,7 +37,21 @@ struct NodeView {
     applied: Option<u64>,
     lag: Option<u64>,
     heartbeat_age_ms: Option<u64>,
+    heartbeat_state: Option<String>,
+    round_trip_us: Option<u64>,
+    lost_permille: Option<u16>,
+    clock_offset_ms: Option<i64>,
 }
+
+/// A direction in which UDP does not get through though TCP does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Blocked {
+    from: u16,
+    at: u16,
+}
+
+/// Directions that are named in the table; a firewall blocks all of them alike.
+const BLOCKED_NAMED_MAX: usize = 3;
 
 /// A node that has more than this many committed entries still to apply lags. Under full load the
 /// nodes, which are asked one after the other, differ by a few hundred.
@@ -77,7 +92,10 @@ impl ClusterView {
         let health = health_of(answers, leader, term, committed);
         let nodes = answers
             .iter()
-            .map(|answer| NodeView::new(answer, committed))
+            .map(|answer| {
+                let heartbeat = heartbeat_of(answer.member.id, leader, &reports);
+                NodeView::new(answer, committed, heartbeat)
+            })
             .collect();
         Self {
             cluster_id,
@@ -85,6 +103,7 @@ impl ClusterView {
             leader: leader.filter(|_| health != Health::NoQuorum),
             term,
             nodes,
+            heartbeats_blocked: blocked(&reports),
             health,
         }
     }
@@ -112,6 +131,9 @@ impl ClusterView {
             "APPLIED",
             "LAG",
             "HEARTBEAT",
+            "RTT",
+            "LOST",
+            "CLOCK",
         ]);
         for node in &self.nodes {
             table.add_row([
@@ -122,15 +144,38 @@ impl ClusterView {
                 or_dash(node.last_log),
                 or_dash(node.applied),
                 or_dash(node.lag),
-                node.heartbeat_age_ms
-                    .map_or_else(|| "-".to_owned(), |age| format!("{age} ms ago")),
+                node.heartbeat(),
+                text_or_dash(node.round_trip_us.map(milliseconds)),
+                text_or_dash(node.lost_permille.map(percent)),
+                text_or_dash(node.clock_offset_ms.map(|offset| format!("{offset:+} ms"))),
             ]);
         }
         let lines: Vec<String> = table
             .lines()
             .map(|line| line.trim_end().to_owned())
             .collect();
-        format!("{}\n{}\n", self.headline(), lines.join("\n"))
+        let notes = self.notes();
+        format!("{}\n{notes}{}\n", self.headline(), lines.join("\n"))
+    }
+
+    /// What an operator should look at although the cluster works; whole lines.
+    fn notes(&self) -> String {
+        if self.heartbeats_blocked.is_empty() {
+            return String::new();
+        }
+        let named = self.heartbeats_blocked.iter().take(BLOCKED_NAMED_MAX);
+        let mut named: Vec<String> = named
+            .map(|blocked| format!("from node {} at node {}", blocked.from, blocked.at))
+            .collect();
+        let others = self.heartbeats_blocked.len() - named.len();
+        if others > 0 {
+            named.push(format!("{others} more"));
+        }
+        format!(
+            "udp heartbeats do not arrive: {}; it works without them, let udp through to the peer \
+             ports\n",
+            named.join(", ")
+        )
     }
 
     fn headline(&self) -> String {
@@ -159,7 +204,7 @@ impl ClusterView {
 }
 
 impl NodeView {
-    fn new(answer: &Answer, committed: Option<u64>) -> Self {
+    fn new(answer: &Answer, committed: Option<u64>, heartbeat: Option<&ReportedHeartbeat>) -> Self {
         let report = answer.report.as_ref();
         let role = match report.map(|report| report.role) {
             Some(ReportedRole::Leader) => "leader",
@@ -181,9 +226,53 @@ impl NodeView {
             last_log: report.and_then(|report| report.last_log),
             applied: report.and_then(|report| report.applied),
             lag: report.and_then(|report| Some(behind(committed?, report))),
-            heartbeat_age_ms: report.and_then(|report| report.leader_contact_ms),
+            heartbeat_age_ms: heartbeat.and_then(|heartbeat| heartbeat.age_ms),
+            heartbeat_state: heartbeat.map(|heartbeat| heartbeat.state.clone()),
+            round_trip_us: heartbeat.and_then(|heartbeat| heartbeat.round_trip_us),
+            lost_permille: heartbeat.and_then(|heartbeat| heartbeat.lost_permille),
+            clock_offset_ms: heartbeat.and_then(|heartbeat| heartbeat.clock_offset_ms),
         }
     }
+
+    fn heartbeat(&self) -> String {
+        if self.heartbeat_state.as_deref() == Some(BLOCKED) {
+            return "udp blocked".to_owned();
+        }
+        let age = self.heartbeat_age_ms;
+        text_or_dash(age.map(|age| format!("{age} ms ago")))
+    }
+}
+
+/// The state of heartbeats in a report that do not get through.
+const BLOCKED: &str = "blocked";
+
+/// How the heartbeats of `node` arrive at the leader; at another node when that one is the leader,
+/// or knows nothing of them.
+fn heartbeat_of<'a>(
+    node: u16,
+    leader: Option<u16>,
+    reports: &[&'a StatusReport],
+) -> Option<&'a ReportedHeartbeat> {
+    let leads = |report: &&&'a StatusReport| Some(report.node) == leader;
+    let (leading, others): (Vec<_>, Vec<_>) = reports.iter().partition(leads);
+    let mut viewers = leading.into_iter().chain(others);
+    viewers.find_map(|report: &&'a StatusReport| {
+        report.heartbeats.iter().find(|seen| seen.peer == node)
+    })
+}
+
+fn blocked(reports: &[&StatusReport]) -> Vec<Blocked> {
+    let of = |report: &&StatusReport| {
+        let at = report.node;
+        let seen = report.heartbeats.iter();
+        let blocked = seen.filter(|seen| seen.state == BLOCKED);
+        let blocked = blocked.map(move |seen| Blocked {
+            from: seen.peer,
+            at,
+        });
+        blocked.collect::<Vec<_>>()
+    };
+    reports.iter().flat_map(of).collect()
 }
 
 /// How many committed entries a node has still to apply. Indexes start at 0, so "none yet" lies one
@@ -244,7 +333,21 @@ fn is_well(report: &StatusReport, member: &ReportedMember, committed: Option<u64
 }
 
 fn or_dash(number: Option<u64>) -> String {
-    number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+    text_or_dash(number.map(|number| number.to_string()))
+}
+
+fn text_or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
+/// Microseconds as milliseconds with two digits.
+fn milliseconds(micros: u64) -> String {
+    let hundredths = micros.saturating_add(5) / 10;
+    format!("{}.{:02} ms", hundredths / 100, hundredths % 100)
+}
+
+fn percent(permille: u16) -> String {
+    format!("{}.{} %", permille / 10, permille % 10)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use kelp_client::Transport;
 
 use super::*;
+use crate::node::TelemetryMode;
 
 fn settings(members: &[u16]) -> NodeSettings {
     NodeSettings {
@@ -27,6 +28,7 @@ fn settings(members: &[u16]) -> NodeSettings {
         heartbeat: Duration::from_millis(100),
         election_min: Duration::from_millis(250),
         election_max: Duration::from_millis(500),
+        telemetry: TelemetryMode::Off,
         stop_grace: Duration::from_secs(5),
         log: "info".to_owned(),
         log_format: logs::LogFormat::Human,

@@ -14,6 +14,27 @@ fn member(id: u16) -> ReportedMember {
     }
 }
 
+fn heard(peer: u16) -> ReportedHeartbeat {
+    ReportedHeartbeat {
+        peer,
+        state: "arriving".to_owned(),
+        age_ms: Some(30 + u64::from(peer)),
+        round_trip_us: Some(185),
+        lost_permille: Some(12),
+        lost_there_permille: None,
+        clock_offset_ms: Some(1),
+        role: None,
+        term: None,
+        committed: None,
+        applied: None,
+        sync_age_ms: None,
+        sync_p99_us: None,
+        disk_free_bytes: None,
+        memory_bytes: None,
+        version: None,
+    }
+}
+
 fn up(id: u16, leader: Option<u16>) -> Answer {
     let role = if leader == Some(id) {
         ReportedRole::Leader
@@ -35,6 +56,7 @@ fn up(id: u16, leader: Option<u16>) -> Answer {
             chain_hash: String::new(),
             stopping: false,
             members: (1..=3).map(member).collect(),
+            heartbeats: (1..=3).filter(|peer| *peer != id).map(heard).collect(),
         }),
     }
 }
@@ -58,11 +80,15 @@ fn the_json_is_the_fixed_one() {
         concat!(
             r#"{"cluster_id":"c","leader":1,"term":3,"nodes":["#,
             r#"{"id":1,"role":"leader","state":"up","client":"127.0.0.1:4800","#,
-            r#""last_log":12,"applied":11,"lag":1,"heartbeat_age_ms":40},"#,
+            r#""last_log":12,"applied":11,"lag":1,"heartbeat_age_ms":31,"heartbeat_state":"arriving","#,
+            r#""round_trip_us":185,"lost_permille":12,"clock_offset_ms":1},"#,
             r#"{"id":2,"role":"follower","state":"up","client":"127.0.0.1:4810","#,
-            r#""last_log":12,"applied":10,"lag":2,"heartbeat_age_ms":40},"#,
+            r#""last_log":12,"applied":10,"lag":2,"heartbeat_age_ms":32,"heartbeat_state":"arriving","#,
+            r#""round_trip_us":185,"lost_permille":12,"clock_offset_ms":1},"#,
             r#"{"id":3,"role":"unknown","state":"down","client":"127.0.0.1:4820","#,
-            r#""last_log":null,"applied":null,"lag":null,"heartbeat_age_ms":null}]}"#,
+            r#""last_log":null,"applied":null,"lag":null,"heartbeat_age_ms":33,"#,
+            r#""heartbeat_state":"arriving","round_trip_us":185,"lost_permille":12,"#,
+            r#""clock_offset_ms":1}],"heartbeats_blocked":[]}"#,
             "\n"
         )
     );
@@ -149,4 +175,35 @@ fn a_leader_that_was_restarted_leads_no_more() {
     let view = view(&[restarted, up(2, Some(1)), up(3, Some(1))]);
     assert_eq!(view.health(), Health::NoQuorum);
     assert!(view.json().contains("\"leader\":null"));
+}
+
+#[test]
+fn blocked_heartbeats_are_named_and_do_no_harm() {
+    let mut leader = up(1, Some(1));
+    for heartbeat in &mut leader.report.as_mut().unwrap().heartbeats {
+        heartbeat.state = "blocked".to_owned();
+        heartbeat.age_ms = None;
+    }
+    let view = view(&[leader, up(2, Some(1)), up(3, Some(1))]);
+    assert_eq!(view.health(), Health::Healthy);
+    let text = view.table();
+    let note = "udp heartbeats do not arrive: from node 2 at node 1, from node 3 at node 1;";
+    assert!(text.contains(note), "{text}");
+    assert_eq!(text.matches("udp blocked").count(), 2, "{text}");
+    let json = view.json();
+    let field = r#""heartbeats_blocked":[{"from":2,"at":1},{"from":3,"at":1}]"#;
+    assert!(json.contains(field), "{json}");
+}
+
+#[test]
+fn the_heartbeat_of_a_node_is_that_which_the_leader_hears() {
+    let mut answers = [up(1, Some(2)), up(2, Some(2)), up(3, Some(2))];
+    let seen = &mut answers[1].report.as_mut().unwrap().heartbeats;
+    seen.retain(|heartbeat| heartbeat.peer == 1);
+    seen[0].age_ms = Some(900);
+    let json = view(&answers).json();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let age = |at: usize| json["nodes"][at]["heartbeat_age_ms"].as_u64();
+    // Node 1 as the leader hears it, the leader as node 1 does, node 3 of which only node 1 knows.
+    assert_eq!([age(0), age(1), age(2)], [Some(900), Some(32), Some(33)]);
 }
