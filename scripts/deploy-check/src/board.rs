@@ -68,6 +68,9 @@ pub(crate) struct Panel {
     /// Whether the areas of the series stand on each other.
     #[serde(default)]
     stack: bool,
+    /// Whether a number gives way to the name of its series, which says more.
+    #[serde(default)]
+    named: bool,
     /// Whether every value is 0 while nothing is wrong. Any other panel must move under load.
     #[serde(default)]
     pub(crate) quiet: bool,

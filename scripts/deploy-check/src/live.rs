@@ -4,7 +4,7 @@
 //! tells. So three nodes serve writes, reads and scans while Prometheus scrapes them each second;
 //! their leader is killed once and comes back. Then each panel's query must have values, and
 //! values other than 0 unless the panel says that it is quiet; each selection of series in an alert
-//! must find series; every rule must evaluate, and none may fire.
+//! must find series; every rule must evaluate. Once the leader is back no alert may be left.
 
 mod cluster;
 mod load;
@@ -44,6 +44,7 @@ pub(crate) fn run(root: &Path, kelp: &Path, seconds: u64, pages: &[Page]) -> Res
     cluster.node("start", leader)?;
     load.finish()?;
     prometheus.wait_until_all_up(cluster.http().len(), RECOVERY_MAX)?;
+    prometheus.wait_until_no_alert(RECOVERY_MAX)?;
     cluster.check_metrics()?;
     let window = begin.elapsed();
     let mut faults = verdict::panels(&prometheus, window, pages)?;

@@ -98,7 +98,7 @@ impl Panel {
     fn render(&self, id: usize, place: &Value) -> Value {
         let (kind, options) = match self.kind {
             Kind::Graph => ("timeseries", graph_options()),
-            Kind::Stat => ("stat", stat_options()),
+            Kind::Stat => ("stat", stat_options(self.named)),
             Kind::States => ("state-timeline", states_options()),
         };
         let queries = self.queries.iter().zip('A'..='Z');
@@ -124,6 +124,9 @@ impl Panel {
             if let Some(number) = number {
                 fields.insert(name.into(), number.into());
             }
+        }
+        if self.kind == Kind::Stat {
+            fields.insert("noValue".into(), "–".into());
         }
         if let Some(decimals) = self.decimals {
             fields.insert("decimals".into(), decimals.into());
@@ -249,7 +252,8 @@ fn graph_options() -> Value {
     })
 }
 
-fn stat_options() -> Value {
+fn stat_options(named: bool) -> Value {
+    let text = if named { "name" } else { "auto" };
     json!({
         "colorMode": "value",
         "graphMode": "area",
@@ -258,7 +262,7 @@ fn stat_options() -> Value {
         "percentChangeColorMode": "standard",
         "reduceOptions": { "calcs": ["lastNotNull"], "fields": "", "values": false },
         "showPercentChange": false,
-        "textMode": "auto",
+        "textMode": text,
         "wideLayout": true,
     })
 }

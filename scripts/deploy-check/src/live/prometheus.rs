@@ -85,6 +85,25 @@ impl Prometheus {
         })
     }
 
+    /// Waits until no alert fires or is about to.
+    pub(super) fn wait_until_no_alert(&self, limit: Duration) -> Result<()> {
+        let end = Instant::now() + limit;
+        loop {
+            let answer = self.ask("alerts", &[])?;
+            let alerts = answer["alerts"].as_array().context("no list of alerts")?;
+            let names = alerts.iter().map(|alert| alert["labels"].to_string());
+            let names: Vec<_> = names.collect();
+            if names.is_empty() {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < end,
+                "alerts of a cluster that is well: {names:#?}"
+            );
+            std::thread::sleep(POLL);
+        }
+    }
+
     fn wait(&self, what: &str, limit: Duration, is_so: impl Fn() -> Result<bool>) -> Result<()> {
         let end = Instant::now() + limit;
         while !is_so()? {

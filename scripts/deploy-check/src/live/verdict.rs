@@ -41,7 +41,7 @@ pub(super) fn panels(
     Ok(faults)
 }
 
-/// Alerts about series that are not there, that do not evaluate, or that fire.
+/// Alerts about series that are not there, or that do not evaluate.
 pub(super) fn alerts(
     prometheus: &Prometheus,
     window: Duration,
@@ -74,12 +74,6 @@ pub(super) fn alerts(
             faults.push(format!(
                 "{} does not evaluate: {}",
                 rule["name"], rule["lastError"]
-            ));
-        }
-        if rule["state"] == "firing" {
-            faults.push(format!(
-                "{} fires on a cluster that is well: {}",
-                rule["name"], rule["alerts"]
             ));
         }
     }
