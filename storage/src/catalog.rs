@@ -19,7 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::codec::index;
 use crate::error::StorageError;
 use crate::file_number::FileNumber;
-use crate::manifest::{AppendError, Edit, ManifestWriter, NAME_BYTES_MAX, Record};
+use crate::manifest::{
+    AppendError, Edit, ManifestCounters, ManifestWriter, NAME_BYTES_MAX, Record,
+};
 use crate::sequence_number::SequenceNumber;
 use crate::sstable::{Birth, BlockCache};
 use crate::table::{Table, TableMeta};
@@ -78,6 +80,7 @@ pub(crate) struct Catalog {
     /// The number that the next file gets.
     next_number: AtomicU64,
     dead_files: Arc<DeadFiles>,
+    manifest: Arc<ManifestCounters>,
     /// Held over a write and sync of the manifest, never over reading or writing tables.
     inner: Mutex<Inner>,
 }
@@ -95,6 +98,9 @@ struct Entry {
 }
 
 impl KeyspaceId {
+    /// That of a state that is in no keyspace.
+    pub(crate) const NONE: Self = Self(0);
+
     const FIRST: Self = Self(1);
 
     /// The bare number.
@@ -186,13 +192,12 @@ impl Catalog {
         self.dead_files.remove(names);
     }
 
-    /// A snapshot of the counters.
+    /// A snapshot of the counters; waits for nothing.
     pub(crate) fn metrics(&self) -> CatalogMetrics {
-        let (manifest_bytes, manifest_rolls) = self.lock().writer.counters();
         let (zombie_tables, zombie_bytes) = self.dead_files.zombies();
         CatalogMetrics {
-            manifest_bytes,
-            manifest_rolls,
+            manifest_bytes: self.manifest.bytes(),
+            manifest_rolls: self.manifest.rolls(),
             zombie_tables,
             zombie_bytes,
         }
@@ -288,4 +293,4 @@ fn append_error(error: AppendError) -> StorageError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

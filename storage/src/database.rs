@@ -137,7 +137,8 @@ impl Database {
     /// [`StorageError::TooLarge`]: more than 16 MiB of description or 65,536 files.
     /// [`StorageError::BadDescription`]: it cannot be what a database said.
     pub fn stage(&self, keyspace: &Keyspace, description: &[u8]) -> Result<Staging, StorageError> {
-        unimplemented!("{keyspace:?} {description:?}")
+        tracing::debug!(keyspace = keyspace.name(), "taking over a shipped state");
+        Staging::new(&self.shared.catalog, description)
     }
 
     /// Counts one more start, durably, and answers the new count; the first is 1. To be called

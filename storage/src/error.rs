@@ -85,6 +85,16 @@ pub enum StorageError {
         /// What is wrong with it.
         fault: &'static str,
     },
+    /// A piece of a shipped state that is not the next one of its file; nothing was taken.
+    #[error("a piece at byte {got} of file {index}, which goes on at byte {next}")]
+    WrongPiece {
+        /// The file.
+        index: usize,
+        /// Where it goes on.
+        next: u64,
+        /// Where the piece was to go; the file's length when the file is not whole yet.
+        got: u64,
+    },
     /// The directory is bound to another owner.
     #[error("the directory belongs to another owner")]
     OwnedByAnother {

@@ -4,11 +4,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::catalog::{CatalogRecovery, CatalogSetup};
 use crate::codec::{index, long};
 use crate::file_number::FileNumber;
 use crate::hard_state::HardState;
 use crate::identity::{DatabaseId, Identity};
 use crate::log::ReplayLogs;
+use crate::manifest::CURRENT_NAME;
+use crate::manifest::frame::{
+    FILE_HEADER_BYTES as MANIFEST_HEADER_BYTES, FRAME_HEADER_BYTES as MANIFEST_FRAME_HEADER_BYTES,
+    frame_bytes, push_frame,
+};
+use crate::pinned::Description;
 use crate::salt::Salt;
 use crate::sstable::{Birth, BlockCache, EntryCursor, SstableFile, SstableReader};
 use crate::vfs::{MemFs, Vfs};
@@ -21,6 +28,13 @@ const DATABASE: DatabaseId = DatabaseId::from_bytes([7; 16]);
 
 /// The file that the bytes of a log pretend to be: not the first, which has no predecessor.
 const WAL_FILE: FileNumber = FileNumber::new(2);
+
+/// The manifest that bytes pretend to be, and an edit that makes the keyspace 1.
+const MANIFEST: FileNumber = FileNumber::new(3);
+const MANIFEST_STATE: &[u8] = &[
+    1, 8, 100, 0, 0, 0, 0, 0, 0, 0, 2, 4, 2, 0, 0, 0, 3, 23, 1, 0, 0, 0, 1, 0, 0, 0, b's', 10, 0,
+    0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 1, 10,
+];
 
 /// The length of a slot of HARDSTATE, its checksum included.
 const SLOT_BYTES: usize = 4096;
@@ -151,6 +165,89 @@ fn number_at(bytes: &[u8], position: usize) -> usize {
     index(u64::from(u32::from_le_bytes(*bytes)))
 }
 
+/// Opens a catalog whose manifest is `bytes`; whatever opens once opens again.
+pub fn manifest(bytes: &[u8]) {
+    let name = MANIFEST.manifest_name();
+    let (disk, directory) = disk_with(&name, bytes);
+    let current = format!("{name} {:08x}\n", crc32fast::hash(name.as_bytes()));
+    let file = disk
+        .create(&directory.join(CURRENT_NAME))
+        .expect("the disk has no CURRENT");
+    file.write_at(current.as_bytes(), 0)
+        .expect("a disk in memory takes all bytes");
+    let disk: Arc<dyn Vfs> = Arc::new(disk);
+    let open = || {
+        CatalogRecovery::read(CatalogSetup {
+            vfs: Arc::clone(&disk),
+            directory: directory.to_owned(),
+            database: DATABASE,
+            cache: Arc::new(BlockCache::new(0)),
+            manifest_bytes_min: 0,
+        })
+    };
+    if open().is_ok() {
+        assert!(open().is_ok(), "reading changes nothing");
+    }
+}
+
+/// Like [`manifest`], with `bytes` as the edit that follows the state of a database with one
+/// keyspace.
+pub fn manifest_edit(bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    let salt = Salt::new(DATABASE, MANIFEST);
+    let mut file = vec![0; MANIFEST_HEADER_BYTES];
+    for payload in [MANIFEST_STATE, bytes] {
+        let offset = long(file.len());
+        push_frame(&mut file, payload, offset, salt);
+    }
+    manifest(&with_manifest_header(file));
+}
+
+/// Like [`manifest`], with all checksums put right that keep a fuzzer out.
+pub fn manifest_resealed(bytes: &[u8]) {
+    let mut file = vec![0; MANIFEST_HEADER_BYTES];
+    let mut rest = bytes.get(MANIFEST_HEADER_BYTES..).unwrap_or_default();
+    while let Some((header, behind)) = rest.split_first_chunk::<MANIFEST_FRAME_HEADER_BYTES>() {
+        let length = number_at(header, 0);
+        let Some(payload) = behind.get(..length).filter(|payload| !payload.is_empty()) else {
+            break;
+        };
+        let offset = long(file.len());
+        push_frame(&mut file, payload, offset, Salt::new(DATABASE, MANIFEST));
+        rest = rest.get(frame_bytes(length)..).unwrap_or_default();
+    }
+    manifest(&with_manifest_header(file));
+}
+
+/// The header of a manifest whose frames are in place.
+fn with_manifest_header(mut file: Vec<u8>) -> Vec<u8> {
+    let bytes = long(file.len());
+    file[..4].copy_from_slice(b"KMAN");
+    file[4..6].copy_from_slice(&1_u16.to_le_bytes());
+    file[8..16].copy_from_slice(&MANIFEST.get().to_le_bytes());
+    file[16..32].copy_from_slice(DATABASE.as_bytes());
+    file[32..40].copy_from_slice(&bytes.to_le_bytes());
+    file[40..48].copy_from_slice(&long(MANIFEST_HEADER_BYTES).to_le_bytes());
+    let check = crc32fast::hash(&file[..60]);
+    file[60..MANIFEST_HEADER_BYTES].copy_from_slice(&check.to_le_bytes());
+    file
+}
+
+/// Decodes the description of a shipped state.
+pub fn description(bytes: &[u8]) {
+    if let Ok(description) = Description::decode(bytes) {
+        assert_eq!(description.encode(), bytes);
+    }
+}
+
+/// Like [`description`]: the last bytes of `bytes` become the right checksum.
+pub fn description_resealed(bytes: &[u8]) {
+    let end = bytes.len().saturating_sub(CHECK_BYTES);
+    description(&sealed(bytes[..end].to_vec()));
+}
+
 /// Opens an sstable and walks it in both directions.
 pub fn sstable(bytes: &[u8]) {
     let number = FileNumber::new(1);
@@ -208,6 +305,31 @@ mod tests {
         let mut logs = ReplayLogs::default();
         let recovery = recover::read(&disk, directory, DATABASE, None, &mut logs).unwrap();
         assert_eq!(recovery.next_sequence, 9, "the golden file has 8 records");
+    }
+
+    #[test]
+    fn the_manifest_before_a_made_up_edit_holds_a_keyspace() {
+        let edit = crate::manifest::decode_edit(MANIFEST_STATE).unwrap();
+        assert_eq!(edit.len(), 3);
+        for bytes in [
+            &b"\x05\x0c\x01\0\0\0\x09\0\0\0\0\0\0\0"[..],
+            b"\x01",
+            b"\xff",
+        ] {
+            manifest_edit(bytes);
+        }
+    }
+
+    #[test]
+    fn the_golden_manifest_and_description_pass_their_doors() {
+        for bytes in [golden::load("MANIFEST-000003"), Vec::new()] {
+            manifest(&bytes);
+            manifest_resealed(&bytes);
+        }
+        for bytes in [golden::load("description.bin"), Vec::new()] {
+            description(&bytes);
+            description_resealed(&bytes);
+        }
     }
 
     #[test]

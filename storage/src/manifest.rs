@@ -8,7 +8,7 @@
 
 mod current;
 mod edit;
-mod frame;
+pub(crate) mod frame;
 mod read;
 mod table_record;
 mod writer;
@@ -17,7 +17,9 @@ mod writer;
 mod tests;
 
 pub(crate) use current::{FILE_NAME as CURRENT_NAME, TEMPORARY_NAME as CURRENT_TEMPORARY_NAME};
+#[cfg(test)]
+pub(crate) use edit::decode as decode_edit;
 pub(crate) use edit::{Edit, NAME_BYTES_MAX, Record};
 pub(crate) use read::{Loaded, load};
 pub(crate) use table_record::{decode_table, encode_table};
-pub(crate) use writer::{AppendError, ManifestWriter};
+pub(crate) use writer::{AppendError, ManifestCounters, ManifestWriter};

@@ -41,7 +41,7 @@ pub(crate) use cache::BlockCache;
 pub(crate) use cursor::SstableCursor;
 pub(crate) use entry_cursor::EntryCursor;
 pub(crate) use error::SstableError;
-pub(crate) use format::Compression;
+pub(crate) use format::{Compression, FOOTER_BYTES as TABLE_BYTES_MIN};
 pub(crate) use properties::Birth;
 pub(crate) use reader::{CachedLookup, SstableFile, SstableReader};
 pub(crate) use writer::{SstableOptions, SstableSummary, SstableWriter};

@@ -4,6 +4,7 @@
 //! no later version will hold it; the last holder that lets go of a dead table gives its file to
 //! the remover.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,6 +136,15 @@ impl Table {
         if !self.dead.swap(true, Ordering::AcqRel) {
             self.dead_files.note_dead(self.meta.bytes);
         }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Table")
+            .field(&self.meta.number)
+            .finish()
     }
 }
 

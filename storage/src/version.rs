@@ -24,7 +24,7 @@ use crate::sstable::{CachedLookup, Found};
 use crate::table::Table;
 
 pub(crate) use cursor::VersionCursor;
-pub(crate) use levels::{Levels, LevelsFault};
+pub(crate) use levels::{Levels, LevelsFault, check_levels};
 
 /// The count of levels. Seven levels of a factor of ten over 128 MiB hold more than any disk.
 pub(crate) const LEVELS: usize = 7;

@@ -120,6 +120,7 @@ impl CatalogRecovery {
             setup,
             next_number: AtomicU64::new(next_number.get()),
             dead_files: self.dead_files,
+            manifest: Arc::clone(inner.writer.counters()),
             inner: Mutex::new(inner),
         }))
     }

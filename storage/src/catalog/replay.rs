@@ -133,3 +133,6 @@ impl State {
         self.keyspaces.get_mut(&id).ok_or(NO_KEYSPACE)
     }
 }
+
+#[cfg(test)]
+mod tests;

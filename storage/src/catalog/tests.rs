@@ -2,6 +2,8 @@
 //! needed goes.
 
 mod commit;
+mod crash;
+mod fault;
 mod lifetime;
 mod open;
-mod shelf;
+pub(crate) mod shelf;

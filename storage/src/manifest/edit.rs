@@ -64,7 +64,7 @@ pub(crate) enum Record {
 
 /// Why bytes are not an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EditFault(pub(super) &'static str);
+pub(crate) struct EditFault(pub(super) &'static str);
 
 const DAMAGED: EditFault = EditFault("an edit cannot be read");
 const UNKNOWN: EditFault = EditFault("an edit needs a feature that is not known");
@@ -82,7 +82,7 @@ pub(super) fn encode(edit: &[Record]) -> Vec<u8> {
 }
 
 /// The edit in the payload of a frame.
-pub(super) fn decode(payload: &[u8]) -> Result<Edit, EditFault> {
+pub(crate) fn decode(payload: &[u8]) -> Result<Edit, EditFault> {
     let mut reader = Reader::new(payload);
     let mut edit = Vec::new();
     while !reader.rest().is_empty() {

@@ -14,9 +14,9 @@ use crate::salt::Salt;
 /// The newest version of the format.
 pub(super) const VERSION: u16 = 1;
 /// The header of the file.
-pub(super) const FILE_HEADER_BYTES: usize = 64;
+pub(crate) const FILE_HEADER_BYTES: usize = 64;
 /// The header of a frame; also what frames are aligned to.
-pub(super) const FRAME_HEADER_BYTES: usize = 16;
+pub(crate) const FRAME_HEADER_BYTES: usize = 16;
 /// The longest file, and so the largest allocation that a file on the disk can ask for: the state
 /// of some millions of tables.
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -93,7 +93,7 @@ impl FileHeader {
 }
 
 /// The length of a frame with this much payload.
-pub(super) fn frame_bytes(payload_bytes: usize) -> usize {
+pub(crate) fn frame_bytes(payload_bytes: usize) -> usize {
     FRAME_HEADER_BYTES + (payload_bytes + 1).next_multiple_of(FRAME_HEADER_BYTES)
 }
 
@@ -101,7 +101,7 @@ pub(super) fn frame_bytes(payload_bytes: usize) -> usize {
 ///
 /// # Panics
 /// When it is empty or longer than a file may be.
-pub(super) fn push_frame(out: &mut Vec<u8>, payload: &[u8], offset: u64, salt: Salt) {
+pub(crate) fn push_frame(out: &mut Vec<u8>, payload: &[u8], offset: u64, salt: Salt) {
     let bounded = !payload.is_empty() && long(payload.len()) < FILE_BYTES_MAX;
     assert!(bounded, "a payload of {} bytes is no edit", payload.len());
     let start = out.len();

@@ -100,10 +100,10 @@ fn written() -> (MemFs, Vec<usize>) {
     disk.create_dir_all(directory()).unwrap();
     let mut writer = writer(&disk);
     writer.roll(NUMBER, &state(), &[]).unwrap();
-    let mut ends = vec![writer.counters().0];
+    let mut ends = vec![writer.counters().bytes()];
     for edit in edits() {
         writer.append(&edit).unwrap();
-        ends.push(writer.counters().0);
+        ends.push(writer.counters().bytes());
     }
     let ends = ends.into_iter().map(|end| usize::try_from(end).unwrap());
     (disk, ends.collect())

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame::{
     FILE_BYTES_MAX, FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FileHeader, frame_bytes, push_frame,
@@ -50,7 +51,26 @@ pub(crate) struct ManifestWriter {
     open: Option<OpenFile>,
     /// Files that CURRENT may name after a crash, beside the open one: none when that is certain.
     stale: Vec<FileNumber>,
-    rolls: u64,
+    counters: Arc<ManifestCounters>,
+}
+
+/// What anybody may look at without waiting for the writer.
+#[derive(Debug, Default)]
+pub(crate) struct ManifestCounters {
+    bytes: AtomicU64,
+    rolls: AtomicU64,
+}
+
+impl ManifestCounters {
+    /// Bytes of the manifest that are in use.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Manifests that were written whole.
+    pub(crate) fn rolls(&self) -> u64 {
+        self.rolls.load(Ordering::Relaxed)
+    }
 }
 
 struct OpenFile {
@@ -75,7 +95,7 @@ impl ManifestWriter {
             file_bytes_min,
             open: None,
             stale: Vec::new(),
-            rolls: 0,
+            counters: Arc::default(),
         }
     }
 
@@ -86,6 +106,7 @@ impl ManifestWriter {
         loaded.file.write_at(frame, *offset)?;
         loaded.file.sync_data()?;
         self.vfs.sync_dir(&self.directory)?;
+        self.counters.bytes.store(loaded.end, Ordering::Relaxed);
         if loaded.torn {
             self.stale.push(loaded.number);
         } else {
@@ -126,6 +147,7 @@ impl ManifestWriter {
         open.file.write_at(&frame, open.end)?;
         open.file.sync_data()?;
         open.end += long(frame.len());
+        self.counters.bytes.store(open.end, Ordering::Relaxed);
         self.stale.pop();
         self.open = Some(open);
         Ok(())
@@ -161,14 +183,17 @@ impl ManifestWriter {
             end: long(bytes.len()),
             file_bytes,
         });
-        self.rolls += 1;
+        self.counters
+            .bytes
+            .store(long(bytes.len()), Ordering::Relaxed);
+        self.counters.rolls.fetch_add(1, Ordering::Relaxed);
         let unneeded = self.stale.drain(..).map(FileNumber::manifest_name);
         Ok(unneeded.collect())
     }
 
-    /// Bytes in use, and manifests that were written whole.
-    pub(crate) fn counters(&self) -> (u64, u64) {
-        (self.open.as_ref().map_or(0, |open| open.end), self.rolls)
+    /// What the writer counts.
+    pub(crate) fn counters(&self) -> &Arc<ManifestCounters> {
+        &self.counters
     }
 
     /// The used bytes of a new file, and the length that it gets.

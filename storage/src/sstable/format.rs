@@ -10,7 +10,7 @@ use crate::salt::Salt;
 pub(super) const VERSION: u16 = 1;
 
 /// The footer, the last bytes of every file.
-pub(super) const FOOTER_BYTES: usize = 64;
+pub(crate) const FOOTER_BYTES: usize = 64;
 
 /// What follows the payload of a block: how it is compressed, and a check.
 pub(super) const BLOCK_TRAILER_BYTES: usize = 1 + 4;

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::Found;
 use super::block::{Block, BlockFault};
 use super::cache::{BlockCache, BlockKey, TableId};
@@ -130,6 +132,13 @@ impl SstableReader {
         // What is wrong is said by `get`, which meets the same fault.
         self.search(user_key, sequence, load)
             .unwrap_or(CachedLookup::NeedsDisk)
+    }
+
+    /// At most `bytes_max` bytes of the file from `offset` on, as they are; fewer only at its end.
+    pub(crate) fn read_file(&self, offset: u64, bytes_max: usize) -> Result<Bytes, SstableError> {
+        let left = self.bytes.saturating_sub(offset);
+        let length = usize::try_from(left).map_or(bytes_max, |left| left.min(bytes_max));
+        read(&*self.file, &self.path, offset, length).map(Bytes::from)
     }
 
     /// The number in the file's name.

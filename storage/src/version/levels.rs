@@ -1,5 +1,6 @@
 //! Tables sorted into levels.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::LEVELS;
@@ -23,15 +24,7 @@ impl Levels {
     pub(crate) fn new(
         tables: impl IntoIterator<Item = (usize, Arc<Table>)>,
     ) -> Result<Self, LevelsFault> {
-        let mut levels = Self::default();
-        for (level, table) in tables {
-            let tables = levels.0.get_mut(level);
-            tables
-                .ok_or(LevelsFault("a table is on a level that does not exist"))?
-                .push(table);
-        }
-        levels.sort()?;
-        Ok(levels)
+        sort(tables, |table| table.meta()).map(Self)
     }
 
     /// These tables without `removed` and with `added`; none when one of `removed` is not there.
@@ -40,8 +33,8 @@ impl Levels {
         removed: &[(usize, FileNumber)],
         added: impl IntoIterator<Item = (usize, Arc<Table>)>,
     ) -> Option<Result<Self, LevelsFault>> {
-        let mut kept: Vec<_> = self
-            .tables()
+        let all = self.tables();
+        let mut kept: Vec<_> = all
             .map(|(level, table)| (level, Arc::clone(table)))
             .collect();
         let before = kept.len();
@@ -49,7 +42,14 @@ impl Levels {
         if before - kept.len() != removed.len() {
             return None;
         }
-        Some(Self::new(kept.into_iter().chain(added)))
+        for (level, table) in added {
+            let number = table.meta().number;
+            if kept.iter().any(|(_, other)| other.meta().number == number) {
+                return Some(Err(LevelsFault("a table is added twice")));
+            }
+            kept.push((level, table));
+        }
+        Some(Self::new(kept))
     }
 
     /// The tables of a level; none of a level that does not exist.
@@ -75,27 +75,38 @@ impl Levels {
             .chain(deeper)
             .filter(move |table| table.meta().spans(key))
     }
-
-    fn sort(&mut self) -> Result<(), LevelsFault> {
-        let [newest, deeper @ ..] = &mut self.0;
-        newest.sort_by_key(|table| std::cmp::Reverse(table.meta().epoch));
-        if newest
-            .windows(2)
-            .any(|pair| pair[0].meta().epoch == pair[1].meta().epoch)
-        {
-            return Err(LevelsFault("two tables of level 0 have the same age"));
-        }
-        for tables in deeper {
-            tables.sort_by(|left, right| left.meta().smallest.cmp(&right.meta().smallest));
-            let disjoint = |pair: &[Arc<Table>]| is_before(pair[0].meta(), pair[1].meta());
-            if !tables.windows(2).all(disjoint) {
-                return Err(LevelsFault("tables of a deeper level overlap"));
-            }
-        }
-        Ok(())
-    }
 }
 
-fn is_before(left: &TableMeta, right: &TableMeta) -> bool {
-    left.largest < right.smallest
+/// Whether `tables` could be the levels of a version.
+pub(crate) fn check_levels<'a>(
+    tables: impl IntoIterator<Item = (usize, &'a TableMeta)>,
+) -> Result<(), LevelsFault> {
+    sort(tables, |table| table).map(|_| ())
+}
+
+fn sort<T>(
+    tables: impl IntoIterator<Item = (usize, T)>,
+    meta: impl Fn(&T) -> &TableMeta,
+) -> Result<[Vec<T>; LEVELS], LevelsFault> {
+    let mut levels: [Vec<T>; LEVELS] = std::array::from_fn(|_| Vec::new());
+    for (level, table) in tables {
+        let tables = levels.get_mut(level);
+        tables
+            .ok_or(LevelsFault("a table is on a level that does not exist"))?
+            .push(table);
+    }
+    let [newest, deeper @ ..] = &mut levels;
+    newest.sort_by_key(|table| Reverse(meta(table).epoch));
+    let same_age = |pair: &[T]| meta(&pair[0]).epoch == meta(&pair[1]).epoch;
+    if newest.windows(2).any(same_age) {
+        return Err(LevelsFault("two tables of level 0 have the same age"));
+    }
+    for tables in deeper {
+        tables.sort_by(|left, right| meta(left).smallest.cmp(&meta(right).smallest));
+        let overlap = |pair: &[T]| meta(&pair[0]).largest >= meta(&pair[1]).smallest;
+        if tables.windows(2).any(overlap) {
+            return Err(LevelsFault("tables of a deeper level overlap"));
+        }
+    }
+    Ok(levels)
 }

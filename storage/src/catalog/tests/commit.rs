@@ -117,6 +117,25 @@ fn tables_that_overlap_on_a_deeper_level_are_refused() {
 }
 
 #[test]
+fn a_table_that_is_there_already_is_refused() {
+    let shelf = Shelf::new(MemFs::new());
+    let catalog = shelf.open().unwrap();
+    let version = flush(&catalog, &["a"], 1);
+    let (_, table) = version.tables().next().unwrap();
+    let again = TableMeta {
+        epoch: 0,
+        ..table.meta().clone()
+    };
+    let change = TableChange {
+        added: vec![(0, again)],
+        ..TableChange::default()
+    };
+    let refused = catalog.commit(version.id(), change, |_| {});
+    assert!(matches!(refused, Err(StorageError::Corruption(_))));
+    assert_eq!(shape(&state(&shelf.open().unwrap())), shape(&version));
+}
+
+#[test]
 fn numbers_are_never_given_twice() {
     let shelf = Shelf::new(MemFs::new());
     let mut before = FileNumber::new(0);

@@ -6,33 +6,33 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kelp_seams::{Clock, ManualClock, SteppedExecutor};
 
-use super::super::*;
+use crate::catalog::*;
 use crate::error::OpenError;
 use crate::identity::DatabaseId;
 use crate::internal_key::{Kind, Trailer};
 use crate::sstable::SstableWriter;
 use crate::vfs::MemFs;
 
-pub(super) const DATABASE: DatabaseId = DatabaseId::from_bytes([7; 16]);
+pub(crate) const DATABASE: DatabaseId = DatabaseId::from_bytes([7; 16]);
 
-pub(super) fn directory() -> &'static Path {
+pub(crate) fn directory() -> &'static Path {
     Path::new("/data")
 }
 
-pub(super) struct Shelf {
-    pub(super) disk: MemFs,
-    pub(super) vfs: Arc<dyn Vfs>,
-    pub(super) executor: SteppedExecutor,
+pub(crate) struct Shelf {
+    pub(crate) disk: MemFs,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) executor: SteppedExecutor,
 }
 
 impl Shelf {
-    pub(super) fn new(disk: MemFs) -> Self {
+    pub(crate) fn new(disk: MemFs) -> Self {
         let vfs = Arc::new(disk.clone());
         Self::over(disk, vfs)
     }
 
     /// A shelf that reaches `disk` through `vfs`.
-    pub(super) fn over(disk: MemFs, vfs: Arc<dyn Vfs>) -> Self {
+    pub(crate) fn over(disk: MemFs, vfs: Arc<dyn Vfs>) -> Self {
         disk.create_dir_all(directory()).unwrap();
         let clock = Arc::new(ManualClock::new()) as Arc<dyn Clock>;
         Self {
@@ -42,7 +42,7 @@ impl Shelf {
         }
     }
 
-    pub(super) fn setup(&self) -> CatalogSetup {
+    pub(crate) fn setup(&self) -> CatalogSetup {
         CatalogSetup {
             vfs: Arc::clone(&self.vfs),
             directory: directory().to_owned(),
@@ -52,42 +52,65 @@ impl Shelf {
         }
     }
 
-    pub(super) fn open(&self) -> Result<Arc<Catalog>, OpenError> {
+    pub(crate) fn open(&self) -> Result<Arc<Catalog>, OpenError> {
         CatalogRecovery::read(self.setup())?.start(&self.executor)
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.disk.list(directory()).unwrap()
     }
 
     /// The tables and manifests that are there once the remover has run.
-    pub(super) fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         self.executor.run_until_idle();
         self.names()
     }
 }
 
 /// Writes a durable table in which each of `keys` has the value `value` at `sequence`.
-pub(super) fn write(catalog: &Catalog, keys: &[&str], sequence: u64) -> TableMeta {
+pub(crate) fn write(catalog: &Catalog, keys: &[&str], sequence: u64) -> TableMeta {
     try_write(catalog, keys, sequence).unwrap()
 }
 
-pub(super) fn try_write(
+pub(crate) fn try_write(
     catalog: &Catalog,
     keys: &[&str],
+    sequence: u64,
+) -> Result<TableMeta, StorageError> {
+    let entries = keys.iter().map(|key| {
+        let value = format!("{key}@{sequence}");
+        (key.as_bytes(), Kind::Put, Bytes::from(value))
+    });
+    write_entries(catalog, entries, sequence)
+}
+
+/// Writes a durable table in which each key is deleted or has its sequence number as value.
+pub(crate) fn write_changes(
+    catalog: &Catalog,
+    changes: &[(&Vec<u8>, &bool)],
+    sequence: u64,
+) -> TableMeta {
+    let entries = changes.iter().map(|(key, deleted)| {
+        if **deleted {
+            (key.as_slice(), Kind::Delete, Bytes::new())
+        } else {
+            (key.as_slice(), Kind::Put, sequence.to_string().into())
+        }
+    });
+    write_entries(catalog, entries, sequence).unwrap()
+}
+
+fn write_entries<'a>(
+    catalog: &Catalog,
+    entries: impl Iterator<Item = (&'a [u8], Kind, Bytes)>,
     sequence: u64,
 ) -> Result<TableMeta, StorageError> {
     let birth = catalog.birth(catalog.next_number());
     let options = KeyspaceOptions::default().table();
     let mut writer = SstableWriter::create(&**catalog.vfs(), catalog.directory(), birth, options)?;
-    let sequence = SequenceNumber::new(sequence);
-    for key in keys {
-        let value = format!("{key}@{sequence}");
-        writer.add(
-            key.as_bytes(),
-            Trailer::new(sequence, Kind::Put),
-            value.as_bytes(),
-        )?;
+    for (key, kind, value) in entries {
+        let trailer = Trailer::new(SequenceNumber::new(sequence), kind);
+        writer.add(key, trailer, &value)?;
     }
     let summary = writer.finish()?;
     catalog.vfs().sync_dir(catalog.directory())?;
@@ -95,9 +118,9 @@ pub(super) fn try_write(
 }
 
 /// The state of a keyspace, in a form that can be compared.
-pub(super) type Shape = (u32, u64, Vec<(usize, TableMeta)>);
+pub(crate) type Shape = (u32, u64, Vec<(usize, TableMeta)>);
 
-pub(super) fn shape(version: &Version) -> Shape {
+pub(crate) fn shape(version: &Version) -> Shape {
     let tables = version.tables();
     let tables = tables.map(|(level, table)| (level, table.meta().clone()));
     (
@@ -107,14 +130,14 @@ pub(super) fn shape(version: &Version) -> Shape {
     )
 }
 
-pub(super) fn state(catalog: &Catalog) -> Arc<Version> {
+pub(crate) fn state(catalog: &Catalog) -> Arc<Version> {
     catalog
         .keyspace("state", KeyspaceOptions::default())
         .unwrap()
 }
 
 /// A flush of `keys` at `sequence` into level 0.
-pub(super) fn flush(catalog: &Catalog, keys: &[&str], sequence: u64) -> Arc<Version> {
+pub(crate) fn flush(catalog: &Catalog, keys: &[&str], sequence: u64) -> Arc<Version> {
     let meta = write(catalog, keys, sequence);
     let change = TableChange {
         added: vec![(0, meta)],
@@ -124,7 +147,7 @@ pub(super) fn flush(catalog: &Catalog, keys: &[&str], sequence: u64) -> Arc<Vers
 }
 
 /// Moves everything into one table of level `level`.
-pub(super) fn merge(catalog: &Catalog, keys: &[&str], sequence: u64, level: usize) -> Arc<Version> {
+pub(crate) fn merge(catalog: &Catalog, keys: &[&str], sequence: u64, level: usize) -> Arc<Version> {
     let old = state(catalog);
     let change = TableChange {
         added: vec![(level, write(catalog, keys, sequence))],
@@ -134,21 +157,21 @@ pub(super) fn merge(catalog: &Catalog, keys: &[&str], sequence: u64, level: usiz
     published(catalog.commit(old.id(), change, |_| {}).unwrap())
 }
 
-pub(super) fn all_of(version: &Version) -> Vec<(usize, FileNumber)> {
+pub(crate) fn all_of(version: &Version) -> Vec<(usize, FileNumber)> {
     let tables = version.tables();
     tables
         .map(|(level, table)| (level, table.meta().number))
         .collect()
 }
 
-pub(super) fn published(committed: Committed) -> Arc<Version> {
+pub(crate) fn published(committed: Committed) -> Arc<Version> {
     match committed {
         Committed::Published(version) => version,
         Committed::Declined => panic!("the edit was declined"),
     }
 }
 
-pub(super) fn value(version: &Version, key: &str) -> Option<Bytes> {
+pub(crate) fn value(version: &Version, key: &str) -> Option<Bytes> {
     let found = version.get(key.as_bytes(), SequenceNumber::MAX).unwrap();
     found.map(|found| found.value)
 }
