@@ -22,6 +22,7 @@ pub(super) struct Cluster {
 pub(super) struct Node {
     pub(super) client: String,
     pub(super) resp: Option<String>,
+    pub(super) peer: String,
     http: String,
 }
 
@@ -43,6 +44,7 @@ impl Cluster {
             .with_context(|| kelp.display().to_string())?;
         let mut command = Command::new(&kelp);
         command
+            .env("KELP_TELEMETRY", "local")
             .args(["dev", "--base-port", "0", "--dir"])
             .arg(directory);
         let mut process = Process::start(command.stdout(Stdio::piped()))?;

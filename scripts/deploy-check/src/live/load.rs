@@ -1,7 +1,7 @@
 //! Load of every kind that the dashboards show.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ const ROUND_PAUSE: Duration = Duration::from_millis(200);
 
 /// A Redis node that does not answer for so long is down.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// A value, and a line that is none; docs/formats/heartbeat.md has the layout.
+const TELEMETRY: &[u8] = b"\xa1\x05\x00\x12queue.depth=3\nlies";
 
 /// Load that runs.
 pub(super) struct Load {
@@ -35,6 +38,8 @@ pub(super) fn start(cluster: &Cluster, duration: Duration) -> Result<Load> {
     let end = Instant::now() + duration;
     let mut others = vec![rare_operations(cluster, end)];
     for node in cluster.nodes() {
+        let address = node.peer.clone();
+        others.push(std::thread::spawn(move || telemetry(&address, end)));
         if let Some(address) = node.resp.clone() {
             others.push(std::thread::spawn(move || redis_until(&address, end)));
         }
@@ -76,6 +81,17 @@ fn rare_operations(cluster: &Cluster, end: Instant) -> JoinHandle<()> {
             std::thread::sleep(ROUND_PAUSE);
         }
     })
+}
+
+/// Tells a node a value again and again, as a program beside it does.
+fn telemetry(address: &str, end: Instant) {
+    let Ok(socket) = UdpSocket::bind("127.0.0.1:0") else {
+        return;
+    };
+    while Instant::now() < end {
+        let _ = socket.send_to(TELEMETRY, address);
+        std::thread::sleep(ROUND_PAUSE);
+    }
 }
 
 /// Speaks to one Redis port until `end`; connects again when the node was away.
