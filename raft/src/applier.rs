@@ -4,13 +4,17 @@
 //! chunk: all of it becomes visible at once, then readers are woken, the observer is told, the
 //! proposers get their outcomes and the ticket is handed back, in this order.
 //!
+//! While the keyspace has no room, work stays in the inbox: the job is idle until the keyspace
+//! calls. Flush and compaction, which make the room, never wait for this job.
+//!
 //! An error ends it for good: the chunk's ticket carries the error to openraft, which stops the
 //! replica, and nothing more is applied. What is in memory by then is not used again; a restart
 //! rebuilds it from the log.
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use kelp_seams::{Completion, Executor, Job, JobHandle, Next, Step};
 use kelp_storage::{IndexedBatch, Keyspace, StorageError};
@@ -120,16 +124,20 @@ impl Applier {
         let entries = EntryApplier::load(&keyspace.view())?;
         let (sender, progress) = watch::channel(progress_of(&entries));
         let inbox = Arc::new(Mutex::new(Inbox::default()));
+        let room = Arc::new(RoomWait::default());
         let job = ApplierJob {
             inbox: Arc::clone(&inbox),
             entries,
             keyspace,
+            room: Arc::clone(&room),
             node,
             observer,
             progress: Arc::new(sender),
             failed: false,
         };
         let job = executor.spawn("applier", Box::new(job));
+        // Nobody can have given it work yet, so it has not waited in vain.
+        let _ = room.job.set(job.clone());
         Ok(Self {
             inbox,
             job,
@@ -177,10 +185,37 @@ impl Applier {
     }
 }
 
+/// The call that the keyspace makes when it has room.
+#[derive(Default)]
+struct RoomWait {
+    waiting: AtomicBool,
+    job: OnceLock<JobHandle>,
+}
+
+impl RoomWait {
+    /// Whether `keyspace` has no room; then the job is notified once it has.
+    fn must_wait(self: &Arc<Self>, keyspace: &Keyspace) -> bool {
+        if keyspace.has_room() {
+            return false;
+        }
+        if !self.waiting.swap(true, Ordering::AcqRel) {
+            let call = Arc::clone(self);
+            keyspace.on_room(Box::new(move || {
+                call.waiting.store(false, Ordering::Release);
+                if let Some(job) = call.job.get() {
+                    job.notify();
+                }
+            }));
+        }
+        true
+    }
+}
+
 struct ApplierJob {
     inbox: Arc<Mutex<Inbox>>,
     entries: EntryApplier,
     keyspace: Keyspace,
+    room: Arc<RoomWait>,
     node: NodeId,
     observer: Arc<dyn ApplyObserver>,
     progress: Arc<watch::Sender<Progress>>,
@@ -207,6 +242,10 @@ struct Done {
 
 impl Job for ApplierJob {
     fn step(&mut self) -> Step {
+        let has_work = !lock(&self.inbox).waiting.is_empty();
+        if has_work && !self.failed && self.room.must_wait(&self.keyspace) {
+            return Step::then(Next::Idle);
+        }
         let (work, more) = {
             let mut inbox = lock(&self.inbox);
             let work = inbox.waiting.pop_front();

@@ -1,5 +1,6 @@
 //! A database: one directory with logs and keyspaces.
 
+mod metrics;
 mod open;
 mod options;
 
@@ -9,23 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use kelp_seams::{Clock, Executor, Rng};
+use kelp_seams::{Clock, Executor, JobHandle, Rng};
 
 pub use self::options::DatabaseOptions;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, KeyspaceOptions};
+use crate::compaction::CompactionCounters;
 use crate::error::{OpenError, StorageError};
+use crate::flush::FlushControl;
 use crate::hard_state::{Boot, HardState, VOTES_MAX};
 use crate::identity::{self, DatabaseId, Identity};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, Keyspaces, Limits};
 use crate::log::{Log, LogNumber, LogShared, LogState};
 use crate::metrics::StorageMetrics;
 use crate::staging::Staging;
 use crate::vfs::{Vfs, VfsLock};
 use crate::wal::Wal;
 use crate::wal::flusher::Writer;
-
-/// The most keyspaces of a database. Each has memtables of its own; more are a mistake.
-const KEYSPACES_MAX: usize = 256;
 
 /// Queued bytes from which on new writes should be refused. Twice what one write moves well; more
 /// would only add latency.
@@ -67,9 +67,16 @@ struct Shared {
     writer: Arc<Mutex<Writer>>,
     logs: Mutex<BTreeMap<LogNumber, Arc<LogShared>>>,
     catalog: Arc<Catalog>,
-    keyspaces: Mutex<BTreeMap<String, Keyspace>>,
+    flush: Arc<FlushControl>,
+    compaction: Compaction,
+    keyspaces: Arc<Keyspaces>,
     /// Released last.
     lock: Mutex<Option<Box<dyn VfsLock>>>,
+}
+
+struct Compaction {
+    job: JobHandle,
+    counters: Arc<CompactionCounters>,
 }
 
 impl Database {
@@ -112,22 +119,23 @@ impl Database {
         ))
     }
 
-    /// The keyspace `name`, made if there is none. It is not in the write-ahead log: a new process
-    /// finds it empty.
+    /// The keyspace `name`, made durably if there is none. It is not in the write-ahead log: a new
+    /// process finds what was flushed.
     ///
     /// # Errors
-    /// [`StorageError::TooLarge`]: the database has as many keyspaces as it may have.
+    /// [`StorageError::TooLarge`]: the name is too long, or the database has as many keyspaces as
+    /// it may have. [`StorageError::Io`]: it could not be made; it may be tried again.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace, StorageError> {
-        let mut keyspaces = lock(&self.shared.keyspaces);
-        if let Some(known) = keyspaces.get(name) {
-            return Ok(known.clone());
-        }
-        if keyspaces.len() == KEYSPACES_MAX {
-            return Err(too_many("keyspaces", keyspaces.len() + 1, KEYSPACES_MAX));
-        }
-        let created = Keyspace::new(name);
-        keyspaces.insert(name.to_owned(), created.clone());
-        Ok(created)
+        let shared = &self.shared;
+        shared.keyspaces.get_or_open(name, || {
+            let options = KeyspaceOptions::default();
+            let version = shared.catalog.keyspace(name, options)?;
+            let limits = Limits::from(&shared.options);
+            let control = Arc::clone(&shared.flush);
+            // Its tables may have waited for compaction since the last run.
+            shared.compaction.job.notify();
+            Ok(Keyspace::new(name, version, limits, control))
+        })
     }
 
     /// Begins to take over a state that another database described, in place of what `keyspace`
@@ -194,34 +202,20 @@ impl Database {
 
     /// A snapshot of the counters.
     pub fn metrics(&self) -> StorageMetrics {
-        let shared = &self.shared;
-        let mut metrics = shared.wal.counters.snapshot(shared.seams.clock.monotonic());
-        metrics.wal_files = shared.wal.files.count();
-        let catalog = shared.catalog.metrics();
-        metrics.manifest_bytes = catalog.manifest_bytes;
-        metrics.manifest_rolls = catalog.manifest_rolls;
-        metrics.zombie_tables = catalog.zombie_tables;
-        metrics.zombie_bytes = catalog.zombie_bytes;
-        metrics.block_cache_bytes = shared.catalog.cache().bytes();
-        for keyspace in lock(&shared.keyspaces).values() {
-            let usage = keyspace.memtable_usage();
-            metrics.memtable_bytes += usage.bytes;
-            metrics.memtable_entries += usage.entries;
-        }
-        metrics
+        metrics::collect(&self.shared)
     }
 
     /// Whether the disk keeps up: while this is false, new work should be refused early, though
     /// submissions and writes are still taken.
     pub fn admission_open(&self) -> bool {
         let shared = &self.shared;
-        shared.wal.counters.queued_bytes() < WAL_ADMISSION_BYTES
-            && lock(&shared.keyspaces).values().all(Keyspace::has_room)
+        shared.wal.counters.queued_bytes() < WAL_ADMISSION_BYTES && shared.keyspaces.have_room()
     }
 }
 
 impl Shared {
     fn close(&self) {
+        self.stop_tables();
         self.wal.stop_jobs();
         let completions = self
             .writer
@@ -234,12 +228,22 @@ impl Shared {
         self.catalog.stop();
         drop(lock(&self.lock).take());
     }
+
+    /// Stops all work on tables, and wakes whoever waits for it.
+    fn stop_tables(&self) {
+        self.flush.close();
+        self.compaction.job.stop();
+        for wake in self.keyspaces.take_wakes() {
+            wake();
+        }
+    }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The state may be half changed: leave the files to the next open's repair.
+            self.stop_tables();
             self.wal.stop_jobs();
             self.catalog.stop();
             return;
@@ -270,4 +274,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

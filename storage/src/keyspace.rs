@@ -5,22 +5,43 @@
 //! list of sources that held everything up to it; they wait for nobody. What is in a keyspace is
 //! not in the write-ahead log: whoever embeds it re-applies what a crash lost from a log of its
 //! own.
+//!
+//! ```text
+//! write -> active memtable -> frozen memtables -> flush job -> tables of a Version
+//!              at its limit, or asked to                        ^-- compaction, install
+//! ```
+//!
+//! The sources change as a whole: the writer freezes, with `writer` held; flush, compaction and
+//! install publish, while the catalog lets no other edit happen.
 
+mod registry;
+mod room;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use kelp_seams::Completion;
+
+use self::room::Room;
 use crate::batch::WriteBatch;
+use crate::compaction::Subject;
+use crate::database::DatabaseOptions;
 use crate::error::StorageError;
+use crate::flush::FlushControl;
+use crate::memtable::Memtable;
 use crate::pinned::PinnedVersion;
 use crate::read_view::ReadView;
-use crate::sequence_number::SequenceNumber;
 use crate::staging::StagedVersion;
+use crate::version::Version;
 
+pub(crate) use registry::Keyspaces;
 pub(crate) use sources::Sources;
+pub use written::Written;
 
 /// The longest key. Four times what users may store, for the prefixes and escapes that embedders
 /// add.
@@ -29,36 +50,6 @@ pub const KEY_BYTES_MAX: usize = 128 * 1024;
 /// The largest batch, keys and values together, and so the largest value. Far above any entry of
 /// the Raft log; a length below it fits the 32 bits of every durable format.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
-
-/// The sequence numbers that a batch got; operation `k` has `first` + `k`. Keeps what the states
-/// within the batch need, and so the memory of it.
-#[derive(Clone)]
-pub struct Written {
-    /// That of the first operation.
-    pub first: SequenceNumber,
-    /// That of the last operation, which the newest view includes.
-    pub last: SequenceNumber,
-    sources: Arc<Sources>,
-}
-
-impl Written {
-    /// The state right after the operation `sequence` of the batch; a number outside of the batch
-    /// means the nearest one inside.
-    pub fn view_at(&self, sequence: SequenceNumber) -> ReadView {
-        let sequence = sequence.clamp(self.first, self.last);
-        ReadView::new(Arc::clone(&self.sources), sequence)
-    }
-}
-
-impl fmt::Debug for Written {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Written")
-            .field("first", &self.first)
-            .field("last", &self.last)
-            .finish_non_exhaustive()
-    }
-}
 
 /// What a keyspace holds in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +60,32 @@ pub struct MemtableUsage {
     pub entries: usize,
 }
 
+/// Told after each flush that was installed.
+pub(crate) type FlushListener = Arc<dyn Fn() + Send + Sync>;
+
+/// What of the options concerns a keyspace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    memtable_bytes: usize,
+    memtables_max: usize,
+    level_0_stop_tables: usize,
+}
+
+impl From<&DatabaseOptions> for Limits {
+    fn from(options: &DatabaseOptions) -> Self {
+        Self {
+            memtable_bytes: options.memtable_bytes,
+            // At least one may wait to be flushed while another one is filled.
+            memtables_max: options.memtables_max.max(1),
+            // A writer never waits for a compaction that has no reason to begin.
+            level_0_stop_tables: options
+                .level_0_stop_tables
+                .max(options.level_0_compaction_tables)
+                .max(1),
+        }
+    }
+}
+
 /// A handle of one keyspace; clones share it.
 #[derive(Clone)]
 pub struct Keyspace {
@@ -77,21 +94,38 @@ pub struct Keyspace {
 
 struct Shared {
     name: String,
-    /// Held by the one writer from the choice of its sequence numbers to their publication.
+    limits: Limits,
+    /// Held by the one writer from the choice of its sequence numbers to their publication, and by
+    /// whoever replaces the active memtable.
     writer: Mutex<()>,
-    /// Replaced as a whole, and only with `writer` held. Readers hold the lock for one clone of the
-    /// `Arc`.
+    /// Replaced as a whole. Readers hold the lock for one clone of the `Arc`.
     sources: RwLock<Arc<Sources>>,
+    room: Room,
+    flush_wanted: AtomicBool,
+    listener: Mutex<Option<FlushListener>>,
+    control: Arc<FlushControl>,
 }
 
 impl Keyspace {
-    /// An empty keyspace.
-    pub(crate) fn new(name: &str) -> Self {
+    /// A keyspace that holds what is in the tables of `version`.
+    pub(crate) fn new(
+        name: &str,
+        version: Arc<Version>,
+        limits: Limits,
+        control: Arc<FlushControl>,
+    ) -> Self {
+        let start = version.last_sequence();
+        let sources = Sources::new(version, start, control.reclaimer());
         Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
+                limits,
                 writer: Mutex::new(()),
-                sources: RwLock::new(Arc::new(Sources::empty())),
+                sources: RwLock::new(Arc::new(sources)),
+                room: Room::default(),
+                flush_wanted: AtomicBool::new(false),
+                listener: Mutex::new(None),
+                control,
             }),
         }
     }
@@ -110,26 +144,38 @@ impl Keyspace {
     /// [`StorageError::KeyTooLong`] and [`StorageError::BatchTooLarge`]: nothing was written.
     pub fn write(&self, batch: WriteBatch) -> Result<Written, StorageError> {
         check_limits(&batch)?;
-        let _writer = self
-            .shared
-            .writer
-            .lock()
-            .expect("no writer panics while it inserts");
-        let sources = self.sources();
-        let active = sources.active();
-        let published = active.published();
+        let writer = self.shared.lock_writer();
+        let mut sources = self.sources();
         if batch.is_empty() {
+            let published = sources.active().published();
             return Ok(Written {
                 first: published,
                 last: published,
                 sources,
             });
         }
+        let (bytes, bytes_max) = (
+            Memtable::bytes_of(&batch),
+            self.shared.limits.memtable_bytes,
+        );
+        if sources.active().bytes().saturating_add(bytes) > bytes_max {
+            self.freeze(&writer);
+            sources = self.sources();
+        }
+        let active = sources.active();
+        let published = active.published();
         let operation_count = u64::try_from(batch.len()).expect("a length fits 64 bits");
         let first = published.advanced_by(1);
         let last = published.advanced_by(operation_count);
+        let was_empty = active.is_empty();
         active.insert(first, batch.into_operations());
         active.publish(last);
+        if active.bytes() >= bytes_max {
+            self.freeze(&writer);
+        } else if was_empty {
+            // The time within which it must be flushed begins.
+            self.shared.control.notify();
+        }
         Ok(Written {
             first,
             last,
@@ -147,16 +193,32 @@ impl Keyspace {
     }
 
     /// Asks for everything written so far to be flushed, and returns at once.
-    pub fn flush(&self) {}
-
-    /// Sets the one listener that is told after each flush that was installed.
-    pub fn on_flushed(&self, listener: Arc<dyn Fn() + Send + Sync>) {
-        drop(listener);
+    pub fn flush(&self) {
+        self.shared.flush_wanted.store(true, Ordering::Release);
+        self.shared.control.notify();
     }
 
     /// The newest flushed state.
     pub fn pin(&self) -> PinnedVersion {
-        unimplemented!()
+        PinnedVersion::new(Arc::clone(self.sources().version()))
+    }
+
+    /// Sets the one listener that is told after each flush that was installed.
+    pub fn on_flushed(&self, listener: Arc<dyn Fn() + Send + Sync>) {
+        *lock(&self.shared.listener) = Some(listener);
+    }
+
+    /// Whether a writer should go on: false while more waits to be flushed or compacted than the
+    /// options allow. Writes are still taken then. Always true once the database is closed.
+    pub fn has_room(&self) -> bool {
+        self.shared.control.is_closed() || self.sources().have_room(&self.shared.limits)
+    }
+
+    /// Runs `wake` once there is room, at once if there is; also when the database is closed.
+    pub fn on_room(&self, wake: Box<dyn FnOnce() + Send>) {
+        if let Some(wake) = self.shared.room.wait(wake, || self.has_room()) {
+            wake();
+        }
     }
 
     /// Replaces everything by a staged state, once the write-ahead log is durable up to all that
@@ -170,19 +232,7 @@ impl Keyspace {
         staged: StagedVersion,
         done: Box<dyn FnOnce(Result<(), StorageError>) + Send>,
     ) {
-        let _ = (staged, done);
-        unimplemented!()
-    }
-
-    /// Whether a writer should go on: false while more waits to be flushed or compacted than the
-    /// options allow. Writes are still taken then.
-    pub fn has_room(&self) -> bool {
-        true
-    }
-
-    /// Runs `wake` once there is room, at once if there is; also when the database is closed.
-    pub fn on_room(&self, wake: Box<dyn FnOnce() + Send>) {
-        wake();
+        self.shared.control.install(self.clone(), staged, done);
     }
 
     /// What is held in memory now.
@@ -190,7 +240,7 @@ impl Keyspace {
         self.sources().memtable_usage()
     }
 
-    fn sources(&self) -> Arc<Sources> {
+    pub(crate) fn sources(&self) -> Arc<Sources> {
         // Poison says nothing here: the value is replaced as a whole.
         Arc::clone(
             &self
@@ -199,6 +249,98 @@ impl Keyspace {
                 .read()
                 .unwrap_or_else(PoisonError::into_inner),
         )
+    }
+
+    /// Whether both are handles of one keyspace.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// The calls of those who waited for room, if there is some now.
+    pub(crate) fn take_wakes(&self) -> Vec<Completion> {
+        self.shared.room.take(|| self.has_room())
+    }
+
+    /// Who is told after a flush.
+    pub(crate) fn listener(&self) -> Option<FlushListener> {
+        lock(&self.shared.listener).clone()
+    }
+
+    /// Whether somebody asked for a flush since this was asked last.
+    pub(crate) fn take_flush_wanted(&self) -> bool {
+        self.shared.flush_wanted.swap(false, Ordering::AcqRel)
+    }
+
+    /// Freezes the active memtable, unless it is empty.
+    pub(crate) fn freeze_active(&self) {
+        self.freeze(&self.shared.lock_writer());
+    }
+
+    /// Shows the tables of `version` from now on, which hold the frozen memtables `flushed` too.
+    pub(crate) fn publish_flushed(&self, version: &Arc<Version>, flushed: &[Arc<Memtable>]) {
+        self.replace_sources(|sources| sources.with_version(version, flushed));
+    }
+
+    /// Shows nothing but the tables of `version` from now on. Later writes get higher numbers than
+    /// all before, of the old state too.
+    pub(crate) fn publish_installed(&self, version: &Arc<Version>) {
+        let _writer = self.shared.lock_writer();
+        let reclaimer = self.shared.control.reclaimer();
+        self.replace_sources(|sources| {
+            let start = sources.active().published().max(version.last_sequence());
+            Sources::new(Arc::clone(version), start, reclaimer)
+        });
+    }
+
+    /// Freezes the active memtable, unless it is empty; a closed database flushes nothing, so
+    /// there it goes on growing.
+    fn freeze(&self, _writer: &MutexGuard<'_, ()>) {
+        let control = &self.shared.control;
+        if control.is_closed() || self.sources().active().is_empty() {
+            return;
+        }
+        self.replace_sources(|sources| sources.with_active_frozen(control.reclaimer()));
+    }
+
+    fn replace_sources(&self, change: impl FnOnce(&Sources) -> Sources) {
+        let shared = &self.shared;
+        let mut sources = shared
+            .sources
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let changed = Arc::new(change(&sources));
+        let has_room = changed.have_room(&shared.limits);
+        let before = std::mem::replace(&mut *sources, changed);
+        let stalled = shared.room.note(has_room);
+        drop(sources);
+        // What only the old sources held is freed with no lock held.
+        drop(before);
+        if stalled {
+            shared.control.counters().count_stall();
+        }
+        shared.control.notify();
+    }
+}
+
+impl Subject for Keyspace {
+    fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    fn version(&self) -> Arc<Version> {
+        Arc::clone(self.sources().version())
+    }
+
+    fn publish(&self, version: &Arc<Version>) {
+        self.publish_flushed(version, &[]);
+    }
+}
+
+impl Shared {
+    fn lock_writer(&self) -> MutexGuard<'_, ()> {
+        self.writer
+            .lock()
+            .expect("no writer panics while it inserts")
     }
 }
 
@@ -209,6 +351,10 @@ impl fmt::Debug for Keyspace {
             .field("name", &self.name())
             .finish_non_exhaustive()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn check_limits(batch: &WriteBatch) -> Result<(), StorageError> {

@@ -31,6 +31,7 @@ mod compaction;
 mod database;
 mod error;
 mod file_number;
+mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(test)]
@@ -57,11 +58,6 @@ mod pinned;
 mod read_view;
 mod salt;
 mod sequence_number;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod sstable;
 #[allow(
     dead_code,
@@ -69,11 +65,6 @@ mod sstable;
     reason = "flush and compaction, which use it, are being built"
 )]
 mod staging;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod table;
 #[allow(
     dead_code,

@@ -11,21 +11,26 @@
 
 mod cursor;
 mod key;
+mod reclaimer;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use crossbeam_skiplist::base::{Entry, SkipList};
 
-use crate::batch::{Change, Operation};
+use crate::batch::{Change, Operation, WriteBatch};
 use crate::internal_key::{Kind, Trailer};
 use crate::sequence_number::SequenceNumber;
 
-pub(crate) use cursor::MemtableCursor;
+pub(crate) use cursor::{MemtableCursor, Stop};
 use key::{MemKey, Probe};
+pub(crate) use reclaimer::Reclaimer;
+
+type List = SkipList<MemKey, Bytes>;
 
 /// What one entry takes beside the bytes of its key and value: list node (mean height 2), allocator
 /// rounding and the handles of both. Measured, see the memtable page of the benchmarks.
@@ -39,23 +44,42 @@ const UNSORTED_OPERATIONS_MAX: usize = 8;
 ///
 /// Invariants:
 /// - (user key, sequence number) is unique.
-/// - `published` never goes back, and everything at or below it is in the list.
+/// - `published` never goes back, and everything above `start` up to it is in the list.
 pub(crate) struct Memtable {
-    list: SkipList<MemKey, Bytes>,
+    list: List,
+    start: SequenceNumber,
     published: AtomicU64,
     bytes: AtomicUsize,
     entries: AtomicUsize,
+    reclaimer: Arc<Reclaimer>,
 }
 
 impl Memtable {
-    /// An empty memtable for the writes after `published`.
-    pub(crate) fn new(published: SequenceNumber) -> Self {
+    /// An empty memtable for the writes after `start`, whose memory `reclaimer` frees.
+    pub(crate) fn new(start: SequenceNumber, reclaimer: Arc<Reclaimer>) -> Self {
         Self {
-            list: SkipList::new(crossbeam_epoch::default_collector().clone()),
-            published: AtomicU64::new(published.get()),
+            list: empty_list(),
+            start,
+            published: AtomicU64::new(start.get()),
             bytes: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
+            reclaimer,
         }
+    }
+
+    /// What `batch` would add to [`bytes`](Self::bytes).
+    pub(crate) fn bytes_of(batch: &WriteBatch) -> usize {
+        batch.bytes() + batch.len() * ENTRY_OVERHEAD_BYTES
+    }
+
+    /// The last number before its first write.
+    pub(crate) fn start(&self) -> SequenceNumber {
+        self.start
+    }
+
+    /// Whether nothing was written to it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries() == 0
     }
 
     /// The newest number whose write, and every write before it, readers may see.
@@ -119,6 +143,17 @@ impl Memtable {
     pub(crate) fn entries(&self) -> usize {
         self.entries.load(Ordering::Relaxed)
     }
+}
+
+impl Drop for Memtable {
+    fn drop(&mut self) {
+        let list = std::mem::replace(&mut self.list, empty_list());
+        self.reclaimer.take(list, self.entries());
+    }
+}
+
+fn empty_list() -> List {
+    SkipList::new(crossbeam_epoch::default_collector().clone())
 }
 
 /// The change that a list entry stands for.

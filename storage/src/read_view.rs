@@ -1,7 +1,7 @@
 //! A keyspace as it was right after one operation.
 //!
 //! A view holds its sources, so it outlives later writes and reads the same answer for as long as
-//! it is kept. It costs memory only: what it holds cannot be freed.
+//! it is kept. It costs memory and disk: what it holds cannot be freed.
 
 mod range_iterator;
 
@@ -11,9 +11,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::batch::Change;
 use crate::error::StorageError;
 use crate::keyspace::Sources;
 use crate::sequence_number::SequenceNumber;
+use crate::sstable::CachedLookup;
 use crate::version::Version;
 
 pub use range_iterator::RangeIterator;
@@ -51,8 +53,9 @@ impl ReadView {
 
     /// The state of the tables of `version`.
     pub(crate) fn of_version(version: Arc<Version>) -> Self {
-        drop(version);
-        unimplemented!("views read no tables yet")
+        let sequence = version.last_sequence();
+        let sources = Sources::new(version, sequence, &Arc::default());
+        Self::new(Arc::new(sources), sequence)
     }
 
     /// The last operation that it includes.
@@ -60,40 +63,51 @@ impl ReadView {
         self.sequence
     }
 
-    /// The value of `key`, as far as memory knows; never reads the disk.
-    pub fn get_cached(&self, key: &[u8]) -> Cached {
-        for memtable in self.sources.memtables() {
-            if let Some(change) = memtable.get(key, self.sequence) {
-                return Cached::Hit(change.into_value());
-            }
-        }
-        Cached::Hit(None)
-    }
-
-    /// Whether all of it is in memory, so that nothing reads the disk.
-    pub fn is_cached_only(&self) -> bool {
-        true
-    }
-
-    /// The value of `key`. May read the disk. Bytes are shared with the engine, not copied.
+    /// The value of `key`. Bytes are shared with the engine, not copied. May read the disk.
+    ///
+    /// # Errors
+    /// [`StorageError::Corruption`], [`StorageError::Io`]: what the disk holds of the key could not
+    /// be read.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
-        for memtable in self.sources.memtables() {
-            if let Some(change) = memtable.get(key, self.sequence) {
-                return Ok(change.into_value());
-            }
+        if let Some(change) = self.newest_in_memtables(key) {
+            return Ok(change.into_value());
         }
-        Ok(None)
+        let found = self.sources.version().get(key, self.sequence)?;
+        Ok(found.and_then(|found| found.into_change().into_value()))
+    }
+
+    /// The value of `key` as far as memory knows; never reads the disk.
+    pub fn get_cached(&self, key: &[u8]) -> Cached {
+        if let Some(change) = self.newest_in_memtables(key) {
+            return Cached::Hit(change.into_value());
+        }
+        match self.sources.version().get_cached(key, self.sequence) {
+            CachedLookup::Hit(found) => Cached::Hit(found.into_change().into_value()),
+            CachedLookup::Absent => Cached::Hit(None),
+            CachedLookup::NeedsDisk => Cached::NeedsDisk,
+        }
+    }
+
+    /// Whether all of it is in memory, so that neither lookups nor scans read the disk.
+    pub fn is_cached_only(&self) -> bool {
+        self.sources.version().is_empty()
     }
 
     /// The entries between the two bounds, in the order of `direction`; none if the first bound
     /// lies behind the second. Reads ahead in small runs, so an iterator that is dropped early
-    /// costs little.
+    /// costs little. The iterator may read the disk.
     pub fn range(
         &self,
         bounds: (Bound<Bytes>, Bound<Bytes>),
         direction: Direction,
     ) -> RangeIterator {
         RangeIterator::new(&self.sources, self.sequence, &bounds, direction)
+    }
+
+    /// The change of `key` in the newest memtable that knows it.
+    fn newest_in_memtables(&self, key: &[u8]) -> Option<Change> {
+        let mut memtables = self.sources.memtables();
+        memtables.find_map(|memtable| memtable.get(key, self.sequence))
     }
 }
 

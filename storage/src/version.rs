@@ -121,6 +121,11 @@ impl Version {
         CachedLookup::Absent
     }
 
+    /// Whether some table may have a version of `key`.
+    pub(crate) fn may_hold(&self, key: &[u8]) -> bool {
+        self.levels.candidates(key).next().is_some()
+    }
+
     /// Cursors over everything within `bounds` as seen at `sequence`, newest source first. Opens
     /// and reads nothing yet.
     pub(crate) fn cursors(

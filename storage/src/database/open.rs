@@ -7,11 +7,14 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{Database, DatabaseOptions, Seams, Shared};
+use super::{Compaction, Database, DatabaseOptions, Seams, Shared};
 use crate::catalog::{Catalog, CatalogRecovery, CatalogSetup};
+use crate::compaction::{CompactionCounters, CompactionOptions, Compactor, Subject};
 use crate::error::{Corruption, OpenError};
+use crate::flush::{FlushControl, FlushJob, FlushParts};
 use crate::hard_state::{self, HardState};
 use crate::identity::{self, DatabaseId, Identity};
+use crate::keyspace::Keyspaces;
 use crate::log::{LogNumber, LogShared, LogState, ReplayLogs};
 use crate::metrics::Counters;
 use crate::sstable::BlockCache;
@@ -206,6 +209,18 @@ fn start(directory: &Path, options: DatabaseOptions, seams: Seams, opened: Opene
         seams.executor.spawn("wal-keeper", Box::new(keeper)),
     );
     let logs = share(states, &wal, &options);
+    let keyspaces = Arc::<Keyspaces>::default();
+    let compaction = start_compaction(&options, &seams, &keyspaces, &catalog);
+    let flush_parts = FlushParts {
+        keyspaces: Arc::clone(&keyspaces),
+        catalog: Arc::clone(&catalog),
+        wal: Arc::clone(&wal),
+        clock: Arc::clone(&seams.clock),
+        compaction: compaction.job.clone(),
+        interval: options.flush_interval,
+        table_bytes: options.table_bytes,
+    };
+    let flush = start_flush(flush_parts, &seams);
     Shared {
         directory: directory.to_owned(),
         options,
@@ -216,9 +231,41 @@ fn start(directory: &Path, options: DatabaseOptions, seams: Seams, opened: Opene
         writer,
         logs: Mutex::new(logs),
         catalog,
-        keyspaces: Mutex::default(),
+        flush,
+        compaction,
+        keyspaces,
         lock: Mutex::new(None),
     }
+}
+
+fn start_compaction(
+    options: &DatabaseOptions,
+    seams: &Seams,
+    keyspaces: &Arc<Keyspaces>,
+    catalog: &Arc<Catalog>,
+) -> Compaction {
+    let counters = Arc::<CompactionCounters>::default();
+    let keyspaces = Arc::clone(keyspaces);
+    let subjects = move || {
+        let subject = |keyspace| Arc::new(keyspace) as Arc<dyn Subject>;
+        keyspaces.all().into_iter().map(subject).collect()
+    };
+    let job = Compactor::new(
+        Arc::clone(catalog),
+        Box::new(subjects),
+        CompactionOptions::from(options),
+        Arc::clone(&seams.clock),
+        Arc::clone(&counters),
+    );
+    let job = seams.executor.spawn("compaction", Box::new(job));
+    Compaction { job, counters }
+}
+
+fn start_flush(parts: FlushParts, seams: &Seams) -> Arc<FlushControl> {
+    let control = Arc::<FlushControl>::default();
+    let job = FlushJob::new(parts, Arc::clone(&control));
+    control.attach(seams.executor.spawn("flush", Box::new(job)));
+    control
 }
 
 fn wal(

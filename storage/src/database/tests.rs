@@ -5,7 +5,7 @@ mod crash;
 mod directory;
 mod fault;
 mod golden;
-mod stage;
+pub(crate) mod stage;
 mod threads;
 
 use kelp_seams::{SeededRng, SystemClock, ThreadExecutor};

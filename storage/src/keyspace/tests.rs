@@ -4,18 +4,64 @@
 mod concurrency;
 mod model;
 
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 
 use bytes::Bytes;
 
 use super::*;
+use crate::database::Database;
+use crate::database::tests::stage::Stage;
 use crate::read_view::Direction;
+use crate::sequence_number::SequenceNumber;
+use crate::vfs::MemFs;
 
-/// Freezes what the keyspace holds, as a flush does before it writes tables.
-fn freeze_active(keyspace: &Keyspace) {
-    let _writer = keyspace.shared.writer.lock().unwrap();
-    let frozen = keyspace.sources().with_active_frozen();
-    *keyspace.shared.sources.write().unwrap() = Arc::new(frozen);
+/// A keyspace of a database on a disk in memory, whose jobs run when the test says so.
+struct Fixture {
+    stage: Stage,
+    database: Database,
+    keyspace: Keyspace,
+}
+
+impl Fixture {
+    /// Memtables of the usual size, so that nothing is frozen by itself.
+    fn new() -> Self {
+        Self::with(DatabaseOptions::default())
+    }
+
+    fn with(options: DatabaseOptions) -> Self {
+        Self::on(MemFs::new(), options)
+    }
+
+    fn on(disk: MemFs, options: DatabaseOptions) -> Self {
+        let stage = Stage::new(Arc::new(disk));
+        let database = stage.open_with(options).unwrap();
+        let keyspace = database.keyspace("test").unwrap();
+        Self {
+            stage,
+            database,
+            keyspace,
+        }
+    }
+
+    fn run(&self) {
+        self.stage.executor.run_until_idle();
+    }
+
+    /// Flushes everything.
+    fn flush(&self) {
+        self.keyspace.flush();
+        self.run();
+        let metrics = self.database.metrics();
+        assert_eq!((metrics.memtables, metrics.frozen_memtables), (0, 0));
+    }
+}
+
+impl Deref for Fixture {
+    type Target = Keyspace;
+
+    fn deref(&self) -> &Keyspace {
+        &self.keyspace
+    }
 }
 
 fn put(keyspace: &Keyspace, key: impl Into<Bytes>, value: impl Into<Bytes>) -> Written {
@@ -33,7 +79,7 @@ fn scan(view: &ReadView, direction: Direction) -> Vec<(Bytes, Bytes)> {
 
 #[test]
 fn each_operation_of_a_batch_has_its_own_state() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     put(&keyspace, "before", "0");
     let mut batch = WriteBatch::new();
     batch.put("key", "1");
@@ -62,7 +108,7 @@ fn each_operation_of_a_batch_has_its_own_state() {
 
 #[test]
 fn an_empty_batch_changes_nothing() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     let written = keyspace.write(WriteBatch::new()).unwrap();
     assert_eq!(
         (written.first, written.last),
@@ -79,7 +125,7 @@ fn an_empty_batch_changes_nothing() {
 
 #[test]
 fn the_longest_key_and_values_of_many_mebibytes_are_stored() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     let key = Bytes::from(vec![0xFF; KEY_BYTES_MAX]);
     let value = Bytes::from(vec![7; 9 * 1024 * 1024]);
     put(&keyspace, key.clone(), value.clone());
@@ -92,7 +138,7 @@ fn the_longest_key_and_values_of_many_mebibytes_are_stored() {
 
 #[test]
 fn what_is_over_a_limit_is_refused_as_a_whole() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     let mut batch = WriteBatch::new();
     batch.put("key", "value");
     batch.put(vec![0; KEY_BYTES_MAX + 1], "value");
@@ -118,7 +164,7 @@ fn what_is_over_a_limit_is_refused_as_a_whole() {
 
 #[test]
 fn a_range_whose_bounds_cross_is_empty() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     for key in ["a", "b", "c"] {
         put(&keyspace, key, "value");
     }
@@ -145,12 +191,12 @@ fn a_range_whose_bounds_cross_is_empty() {
 
 #[test]
 fn a_newer_source_decides_over_an_older_one() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     for key in ["deleted", "kept", "overwritten"] {
         put(&keyspace, key, "old");
     }
     let old = keyspace.view();
-    freeze_active(&keyspace);
+    keyspace.freeze_active();
     let mut batch = WriteBatch::new();
     batch.delete("deleted");
     batch.put("overwritten", "new");

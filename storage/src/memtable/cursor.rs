@@ -38,9 +38,27 @@ pub(crate) struct MemtableCursor {
     direction: Direction,
     /// What the list still has to give; `run` lies outside of it.
     rest: (Bound<Bytes>, Bound<Bytes>),
-    run: VecDeque<(Bytes, Change)>,
+    run: VecDeque<Stop>,
     run_stops: usize,
     exhausted: bool,
+}
+
+/// The version of a user key at which the cursor stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    pub(crate) key: Bytes,
+    pub(crate) sequence: SequenceNumber,
+    pub(crate) change: Change,
+}
+
+impl Stop {
+    fn at(entry: &ListEntry<'_, '_>) -> Self {
+        Self {
+            key: entry.key().to_user_key(),
+            sequence: entry.key().trailer().sequence(),
+            change: change(entry),
+        }
+    }
 }
 
 type ListEntry<'a, 'g> = Entry<'a, 'g, super::MemKey, Bytes>;
@@ -70,11 +88,11 @@ impl MemtableCursor {
         if self.run.is_empty() && !self.exhausted {
             self.refill();
         }
-        self.run.front().map(|(key, _)| key)
+        self.run.front().map(|stop| &stop.key)
     }
 
     /// Moves over the next stop. Tombstones are stops, as they hide what older sources hold.
-    pub(crate) fn next(&mut self) -> Option<(Bytes, Change)> {
+    pub(crate) fn next(&mut self) -> Option<Stop> {
         self.peek()?;
         self.run.pop_front()
     }
@@ -88,8 +106,8 @@ impl MemtableCursor {
         }
         self.exhausted = self.run.len() < self.run_stops;
         self.run_stops = (self.run_stops * 2).min(RUN_STOPS_MAX);
-        if let Some((key, _)) = self.run.back() {
-            let reached = Bound::Excluded(key.clone());
+        if let Some(stop) = self.run.back() {
+            let reached = Bound::Excluded(stop.key.clone());
             match self.direction {
                 Direction::Forward => self.rest.0 = reached,
                 Direction::Reverse => self.rest.1 = reached,
@@ -112,8 +130,7 @@ impl MemtableCursor {
                 return;
             };
             if candidate.key().has_user_key(key) {
-                self.run
-                    .push_back((candidate.key().to_user_key(), change(&candidate)));
+                self.run.push_back(Stop::at(&candidate));
                 position = next_user_key(memtable, &candidate, guard);
             } else {
                 position = Some(candidate);
@@ -160,12 +177,10 @@ impl MemtableCursor {
                 .is_none_or(|entry| !entry.key().has_user_key(key));
             let visible = oldest.key().trailer().sequence() <= self.sequence;
             if visible && single {
-                self.run
-                    .push_back((oldest.key().to_user_key(), change(&oldest)));
+                self.run.push_back(Stop::at(&oldest));
             } else if visible {
                 let newest = seek_forward(memtable, key, Trailer::newest_at(self.sequence), guard);
-                self.run
-                    .extend(newest.map(|entry| (entry.key().to_user_key(), change(&entry))));
+                self.run.extend(newest.as_ref().map(Stop::at));
             }
             position = if single {
                 before

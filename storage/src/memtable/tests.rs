@@ -23,6 +23,10 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![3 => vec(byte(), 0..11), 1 => around_inline_max]
 }
 
+fn memtable(start: u64) -> Memtable {
+    Memtable::new(SequenceNumber::new(start), Arc::default())
+}
+
 fn write(memtable: &Memtable, batch: WriteBatch) {
     let published = memtable.published();
     let count = u64::try_from(batch.len()).unwrap();
@@ -34,7 +38,8 @@ fn stops(memtable: &Arc<Memtable>, sequence: u64, direction: Direction) -> Vec<(
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     let sequence = SequenceNumber::new(sequence);
     let mut cursor = MemtableCursor::new(Arc::clone(memtable), sequence, bounds, direction);
-    std::iter::from_fn(|| cursor.next()).collect()
+    let stops = std::iter::from_fn(|| cursor.next());
+    stops.map(|stop| (stop.key, stop.change)).collect()
 }
 
 proptest! {
@@ -59,7 +64,7 @@ proptest! {
 
 #[test]
 fn a_cursor_stops_at_tombstones() {
-    let memtable = Arc::new(Memtable::new(SequenceNumber::ZERO));
+    let memtable = Arc::new(memtable(0));
     let mut batch = WriteBatch::new();
     batch.put("a", "1");
     batch.delete("a");
@@ -78,7 +83,7 @@ fn a_cursor_stops_at_tombstones() {
 
 #[test]
 fn a_cursor_leaps_over_any_number_of_versions() {
-    let memtable = Arc::new(Memtable::new(SequenceNumber::ZERO));
+    let memtable = Arc::new(memtable(0));
     for version in 1..=1_000_u64 {
         let mut batch = WriteBatch::new();
         batch.put("hot", version.to_be_bytes().to_vec());
@@ -109,7 +114,7 @@ fn a_cursor_leaps_over_any_number_of_versions() {
 
 #[test]
 fn usage_counts_every_version() {
-    let memtable = Memtable::new(SequenceNumber::ZERO);
+    let memtable = memtable(0);
     let mut batch = WriteBatch::new();
     batch.put("key", "value");
     batch.put("key", "value");
@@ -122,6 +127,6 @@ fn usage_counts_every_version() {
 #[test]
 #[should_panic(expected = "published went back")]
 fn publishing_never_goes_back() {
-    let memtable = Memtable::new(SequenceNumber::new(7));
+    let memtable = memtable(7);
     memtable.publish(SequenceNumber::new(6));
 }

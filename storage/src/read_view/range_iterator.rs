@@ -15,15 +15,38 @@ use super::Direction;
 use crate::batch::Change;
 use crate::error::StorageError;
 use crate::keyspace::Sources;
-use crate::memtable::MemtableCursor;
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::sequence_number::SequenceNumber;
+use crate::version::VersionCursor;
 
 /// An owned scan over a [`ReadView`](super::ReadView), which it keeps alive. Yields key and value;
-/// ends for good at the first `None`.
+/// ends for good at the first `None`, which also follows the first error.
 pub struct RangeIterator {
-    /// Newest source first.
-    cursors: Vec<MemtableCursor>,
+    /// Newest source first; none once the scan has ended.
+    cursors: Vec<Cursor>,
     direction: Direction,
+}
+
+/// A scan of one source. Memory cannot fail, so errors are those of a table.
+enum Cursor {
+    Memtable(MemtableCursor),
+    Tables(VersionCursor),
+}
+
+impl Cursor {
+    fn peek(&mut self) -> Result<Option<&Bytes>, StorageError> {
+        match self {
+            Self::Memtable(cursor) => Ok(cursor.peek()),
+            Self::Tables(cursor) => Ok(cursor.peek()?),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<(Bytes, Change)>, StorageError> {
+        match self {
+            Self::Memtable(cursor) => Ok(cursor.next().map(|stop| (stop.key, stop.change))),
+            Self::Tables(cursor) => Ok(cursor.next()?),
+        }
+    }
 }
 
 impl RangeIterator {
@@ -33,34 +56,52 @@ impl RangeIterator {
         bounds: &(Bound<Bytes>, Bound<Bytes>),
         direction: Direction,
     ) -> Self {
-        let cursor = |memtable: &Arc<_>| {
-            MemtableCursor::new(Arc::clone(memtable), sequence, bounds.clone(), direction)
+        let memtable = |memtable: &Arc<Memtable>| {
+            let memtable = Arc::clone(memtable);
+            MemtableCursor::new(memtable, sequence, bounds.clone(), direction)
         };
+        let memtables = sources.memtables().map(memtable).map(Cursor::Memtable);
+        let tables = sources.version().cursors(sequence, bounds, direction);
+        let tables = tables.into_iter().map(Cursor::Tables);
         Self {
-            cursors: sources.memtables().map(cursor).collect(),
+            cursors: memtables.chain(tables).collect(),
             direction,
         }
     }
 
     /// The next key of any source with the change that decides it, tombstones included.
-    fn next_change(&mut self) -> Option<(Bytes, Change)> {
+    fn next_change(&mut self) -> Result<Option<(Bytes, Change)>, StorageError> {
         if let [only] = self.cursors.as_mut_slice() {
             return only.next();
         }
-        let keys = self.cursors.iter_mut().filter_map(MemtableCursor::peek);
-        let key = match self.direction {
-            Direction::Forward => keys.min(),
-            Direction::Reverse => keys.max(),
+        let Some(key) = self.next_key()? else {
+            return Ok(None);
         };
-        let key = key?.clone();
         let mut newest = None;
         for cursor in &mut self.cursors {
-            if cursor.peek() == Some(&key) {
-                let stop = cursor.next();
+            if cursor.peek()? == Some(&key) {
+                let stop = cursor.next()?;
                 newest = newest.or(stop);
             }
         }
-        newest
+        Ok(newest)
+    }
+
+    fn next_key(&mut self) -> Result<Option<Bytes>, StorageError> {
+        let mut next: Option<&Bytes> = None;
+        for cursor in &mut self.cursors {
+            let Some(key) = cursor.peek()? else {
+                continue;
+            };
+            let comes_first = next.is_none_or(|next| match self.direction {
+                Direction::Forward => key < next,
+                Direction::Reverse => key > next,
+            });
+            if comes_first {
+                next = Some(key);
+            }
+        }
+        Ok(next.cloned())
     }
 }
 
@@ -69,9 +110,17 @@ impl Iterator for RangeIterator {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (key, change) = self.next_change()?;
-            if let Some(value) = change.into_value() {
-                return Some(Ok((key, value)));
+            match self.next_change() {
+                Ok(Some((key, Change::Put(value)))) => return Some(Ok((key, value))),
+                Ok(Some((_, Change::Delete))) => {}
+                Ok(None) => {
+                    self.cursors.clear();
+                    return None;
+                }
+                Err(error) => {
+                    self.cursors.clear();
+                    return Some(Err(error));
+                }
             }
         }
     }

@@ -48,7 +48,6 @@ pub(crate) enum CachedLookup {
 pub(crate) struct SstableReader {
     file: Arc<dyn VfsFile>,
     path: PathBuf,
-    number: FileNumber,
     bytes: u64,
     id: TableId,
     salt: Salt,
@@ -96,7 +95,6 @@ impl SstableReader {
         let index = Block::decode(block(footer.index)?.into())
             .map_err(|fault| corrupt(footer.index)(fault.0))?;
         Ok(Self {
-            number: table.number,
             bytes: table.bytes,
             id: TableId::new(table.birth),
             salt: footer.salt,
@@ -139,11 +137,6 @@ impl SstableReader {
         let left = self.bytes.saturating_sub(offset);
         let length = usize::try_from(left).map_or(bytes_max, |left| left.min(bytes_max));
         read(&*self.file, &self.path, offset, length).map(Bytes::from)
-    }
-
-    /// The number in the file's name.
-    pub(crate) fn number(&self) -> FileNumber {
-        self.number
     }
 
     /// The length of the file.

@@ -8,14 +8,14 @@ use kelp_seams::{ManualClock, SeededRng, SteppedExecutor};
 use super::super::*;
 use crate::log::{Durable, EntryTerm, LogEntry, LogIndex, LogPosition};
 
-pub(super) struct Stage {
-    pub(super) executor: Arc<SteppedExecutor>,
-    pub(super) clock: Arc<ManualClock>,
-    pub(super) seams: Seams,
+pub(crate) struct Stage {
+    pub(crate) executor: Arc<SteppedExecutor>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) seams: Seams,
 }
 
 impl Stage {
-    pub(super) fn new(vfs: Arc<dyn Vfs>) -> Self {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>) -> Self {
         let clock = Arc::new(ManualClock::new());
         let executor = Arc::new(SteppedExecutor::new(Arc::clone(&clock) as Arc<dyn Clock>));
         let seams = Seams {
@@ -31,34 +31,34 @@ impl Stage {
         }
     }
 
-    pub(super) fn open(&self) -> Result<Database, OpenError> {
-        Database::open(
-            directory(),
-            DatabaseOptions::for_tests(),
-            self.seams.clone(),
-        )
+    pub(crate) fn open(&self) -> Result<Database, OpenError> {
+        self.open_with(DatabaseOptions::for_tests())
+    }
+
+    pub(crate) fn open_with(&self, options: DatabaseOptions) -> Result<Database, OpenError> {
+        Database::open(directory(), options, self.seams.clone())
     }
 
     /// Lets the idle time of the flusher pass.
-    pub(super) fn idle(&self) {
+    pub(crate) fn idle(&self) {
         self.executor.run_until_idle();
         self.clock.advance(Duration::from_millis(20));
         self.executor.run_until_idle();
     }
 }
 
-pub(super) fn directory() -> &'static Path {
+pub(crate) fn directory() -> &'static Path {
     Path::new("/data")
 }
 
-pub(super) fn term(term: u64) -> EntryTerm {
+pub(crate) fn term(term: u64) -> EntryTerm {
     EntryTerm {
         term,
         leader: term + 100,
     }
 }
 
-pub(super) fn entry(index: u64, payload: impl Into<Bytes>) -> LogEntry {
+pub(crate) fn entry(index: u64, payload: impl Into<Bytes>) -> LogEntry {
     LogEntry {
         index: LogIndex::new(index),
         term: term(1),
@@ -66,33 +66,33 @@ pub(super) fn entry(index: u64, payload: impl Into<Bytes>) -> LogEntry {
     }
 }
 
-pub(super) fn position(index: u64) -> LogPosition {
+pub(crate) fn position(index: u64) -> LogPosition {
     LogPosition {
         index: LogIndex::new(index),
         term: term(1),
     }
 }
 
-pub(super) fn entries(log: &Log) -> Vec<LogEntry> {
+pub(crate) fn entries(log: &Log) -> Vec<LogEntry> {
     let first = log.first().map_or(LogIndex::new(0), |first| first.index);
     log.read(first..LogIndex::new(u64::MAX), usize::MAX)
         .unwrap()
 }
 
 /// A callback that must succeed.
-pub(super) fn must() -> Durable {
+pub(crate) fn must() -> Durable {
     Box::new(|result| result.unwrap())
 }
 
 /// Counts how its callbacks ended.
 #[derive(Clone, Default)]
-pub(super) struct Outcomes {
-    pub(super) durable: Arc<AtomicUsize>,
-    pub(super) failed: Arc<AtomicUsize>,
+pub(crate) struct Outcomes {
+    pub(crate) durable: Arc<AtomicUsize>,
+    pub(crate) failed: Arc<AtomicUsize>,
 }
 
 impl Outcomes {
-    pub(super) fn callback(&self) -> Durable {
+    pub(crate) fn callback(&self) -> Durable {
         let own = self.clone();
         Box::new(move |result| {
             let counter = if result.is_ok() {
@@ -104,7 +104,7 @@ impl Outcomes {
         })
     }
 
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize) {
         (
             self.durable.load(Ordering::SeqCst),
             self.failed.load(Ordering::SeqCst),
@@ -114,15 +114,15 @@ impl Outcomes {
 
 /// All that a log says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Snapshot {
-    pub(super) entries: Vec<LogEntry>,
-    pub(super) vote: Option<Bytes>,
-    pub(super) committed: Option<LogPosition>,
-    pub(super) purged: Option<LogPosition>,
+pub(crate) struct Snapshot {
+    pub(crate) entries: Vec<LogEntry>,
+    pub(crate) vote: Option<Bytes>,
+    pub(crate) committed: Option<LogPosition>,
+    pub(crate) purged: Option<LogPosition>,
 }
 
 impl Snapshot {
-    pub(super) fn of(log: &Log) -> Self {
+    pub(crate) fn of(log: &Log) -> Self {
         let entries = entries(log);
         assert_eq!(log.first(), entries.first().map(LogEntry::position));
         assert_eq!(log.last(), entries.last().map(LogEntry::position));

@@ -42,7 +42,7 @@ fn uniform_value(view: &ReadView, direction: Direction) -> Bytes {
 
 #[test]
 fn readers_never_see_part_of_a_batch() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     keyspace.write(batch_of(0)).unwrap();
     let last = Bytes::copy_from_slice(&BATCHES.to_be_bytes());
     thread::scope(|scope| {
@@ -50,7 +50,10 @@ fn readers_never_see_part_of_a_batch() {
             for value in 1..=BATCHES {
                 keyspace.write(batch_of(value)).unwrap();
                 if value % 50 == 0 {
-                    freeze_active(&keyspace);
+                    keyspace.freeze_active();
+                }
+                if value % 120 == 0 {
+                    keyspace.flush();
                 }
             }
         });
@@ -74,7 +77,7 @@ fn readers_never_see_part_of_a_batch() {
 
 #[test]
 fn a_view_and_its_iterators_stay_as_they_are_while_writers_go_on() {
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     for key in 0..1_000_u64 {
         put(&keyspace, key.to_be_bytes().to_vec(), "old");
     }
@@ -108,7 +111,7 @@ fn a_view_and_its_iterators_stay_as_they_are_while_writers_go_on() {
 #[test]
 fn writers_take_turns() {
     const WRITES: u16 = 3_000;
-    let keyspace = Keyspace::new("test");
+    let keyspace = Fixture::new();
     let start = Barrier::new(2);
     let write_all = |writer: u8| {
         let (keyspace, start) = (&keyspace, &start);

@@ -17,6 +17,12 @@ enum Step {
     /// Puts one key of each first byte, so that scans take more than one run.
     Fill(u8),
     Freeze,
+    /// Asks for a flush.
+    Flush,
+    /// Lets the jobs do some steps.
+    Work(usize),
+    /// Closes and opens the database: what was not flushed is lost.
+    Reopen,
     Get {
         at: Index,
         key: Bytes,
@@ -84,16 +90,32 @@ impl Model {
 
 /// The keyspace, its model, and the iterators that are open with what they have still to give.
 struct Comparison {
-    keyspace: Keyspace,
+    disk: MemFs,
+    options: DatabaseOptions,
+    keyspace: Fixture,
     model: Model,
-    /// The state before the first write.
-    empty: ReadView,
-    /// Every batch that was not empty, in order.
+    /// The state before the first write, or after the last open.
+    first: ReadView,
+    /// Every batch since that was not empty, in order.
     written: Vec<Written>,
     iterators: Vec<(RangeIterator, VecDeque<(Bytes, Bytes)>)>,
 }
 
 impl Comparison {
+    fn new(options: DatabaseOptions) -> Self {
+        let disk = MemFs::new();
+        let keyspace = Fixture::on(disk.clone(), options.clone());
+        Self {
+            disk,
+            options,
+            first: keyspace.view(),
+            keyspace,
+            model: Model::default(),
+            written: Vec::new(),
+            iterators: Vec::new(),
+        }
+    }
+
     fn run(&mut self, step: Step) {
         match step {
             Step::Write(operations) => self.write(operations),
@@ -104,7 +126,14 @@ impl Comparison {
                         .collect(),
                 );
             }
-            Step::Freeze => freeze_active(&self.keyspace),
+            Step::Freeze => self.keyspace.freeze_active(),
+            Step::Flush => self.keyspace.flush(),
+            Step::Work(steps) => {
+                for _ in 0..steps {
+                    self.keyspace.stage.executor.step_one();
+                }
+            }
+            Step::Reopen => self.reopen(),
             Step::Get { at, key } => {
                 let (sequence, view) = self.view(at);
                 let expected = self.model.state_at(sequence).remove(&key);
@@ -160,16 +189,30 @@ impl Comparison {
         self.written.push(written);
     }
 
-    /// The state after one of the operations so far, or before all of them.
+    fn reopen(&mut self) {
+        self.keyspace.database.close();
+        self.keyspace = Fixture::on(self.disk.clone(), self.options.clone());
+        let before = std::mem::replace(&mut self.first, self.keyspace.view());
+        let last = self.first.sequence();
+        let mut batches = self.written.iter();
+        let whole = last == before.sequence() || batches.any(|written| written.last == last);
+        assert!(whole, "part of a batch was flushed");
+        let flushed = usize::try_from(last.get()).unwrap();
+        self.model.operations.truncate(flushed);
+        self.written.clear();
+    }
+
+    /// The state after one of the operations since the last open, or before all of them.
     fn view(&self, at: Index) -> (usize, ReadView) {
-        let sequence = at.index(self.model.operations.len() + 1);
+        let first = usize::try_from(self.first.sequence().get()).unwrap();
+        let sequence = first + at.index(self.model.operations.len() + 1 - first);
         let number = SequenceNumber::new(u64::try_from(sequence).unwrap());
         let batch = self
             .written
             .partition_point(|written| written.last < number);
         let view = match self.written.get(batch) {
-            Some(written) if sequence > 0 => written.view_at(number),
-            _ => self.empty.clone(),
+            Some(written) if sequence > first => written.view_at(number),
+            _ => self.first.clone(),
         };
         assert_eq!(view.sequence(), number);
         (sequence, view)
@@ -213,22 +256,36 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What also happens when there are tables.
+fn step_with_tables() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => step(),
+        1 => Just(Step::Flush),
+        4 => (1..12_usize).prop_map(Step::Work),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+fn compare(options: DatabaseOptions, steps: Vec<Step>) {
+    let mut comparison = Comparison::new(options);
+    for step in steps {
+        comparison.run(step);
+    }
+    comparison.run(Step::AdvanceIterators(300));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn every_view_reads_like_a_list_of_operations(steps in vec(step(), 1..60)) {
-        let keyspace = Keyspace::new("test");
-        let mut comparison = Comparison {
-            empty: keyspace.view(),
-            keyspace,
-            model: Model::default(),
-            written: Vec::new(),
-            iterators: Vec::new(),
-        };
-        for step in steps {
-            comparison.run(step);
-        }
-        comparison.run(Step::AdvanceIterators(300));
+        compare(DatabaseOptions::default(), steps);
+    }
+
+    #[test]
+    fn every_view_reads_the_same_while_tables_are_made_and_merged(
+        steps in vec(step_with_tables(), 1..80),
+    ) {
+        compare(DatabaseOptions::for_tests(), steps);
     }
 }
