@@ -171,7 +171,7 @@ pub(super) fn read_frames<'a>(
             return Err(damaged(start, "a part of the state is missing"));
         }
         // No frame is written before the one before it is durable.
-        if is_followed(file, start + FRAME_HEADER_BYTES, salt) {
+        if tail && is_followed(file, start + FRAME_HEADER_BYTES, salt) {
             return Err(damaged(start, "a frame in front of another one is missing"));
         }
         found.torn = tail;
@@ -269,8 +269,11 @@ fn is_followed(file: &[u8], start: usize, salt: Salt) -> bool {
         })
 }
 
+/// Compares sector by sector, as most of a file is zero.
 fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
+    const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
+    let mut pieces = bytes.chunks(SECTOR_BYTES);
+    pieces.all(|piece| *piece == ZEROS[..piece.len()])
 }
 
 fn damaged(offset: usize, fault: &'static str) -> FrameFault {

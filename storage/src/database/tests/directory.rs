@@ -45,6 +45,32 @@ fn a_directory_with_other_files_is_refused_and_not_changed() {
 }
 
 #[test]
+fn a_directory_of_before_the_catalog_gets_one() {
+    let disk = MemFs::new();
+    drop(Stage::new(Arc::new(disk.clone())).open().unwrap());
+    for name in ["CURRENT", "MANIFEST-000001"] {
+        disk.remove(&directory().join(name)).unwrap();
+    }
+    drop(Stage::new(Arc::new(disk.clone())).open().unwrap());
+    let names = disk.list(directory()).unwrap();
+    for name in ["CURRENT", "MANIFEST-000001"] {
+        assert!(names.iter().any(|found| found == name), "{names:?}");
+    }
+}
+
+#[test]
+fn a_directory_with_a_damaged_manifest_is_refused_and_not_changed() {
+    let disk = MemFs::new();
+    drop(Stage::new(Arc::new(disk.clone())).open().unwrap());
+    let path = directory().join("MANIFEST-000001");
+    disk.corrupt(&path, |bytes| bytes[70] ^= 1).unwrap();
+    let before = disk.list(directory()).unwrap();
+    let refused = Stage::new(Arc::new(disk.clone())).open().unwrap_err();
+    assert!(matches!(&refused, OpenError::Corruption(found) if found.path == path));
+    assert_eq!(disk.list(directory()).unwrap(), before);
+}
+
+#[test]
 fn a_directory_is_bound_to_one_owner_for_ever() {
     let stage = Stage::new(Arc::new(MemFs::new()));
     let database = stage.open().unwrap();
