@@ -155,10 +155,10 @@ async fn greet_and_serve(
     }
 }
 
-fn log_panic(ended: Result<(), JoinError>) {
+pub(crate) fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        tracing::error!(%error, "a client connection failed on a bug; the node goes on");
+        tracing::error!(%error, "a connection failed on a bug; the node goes on");
     }
 }

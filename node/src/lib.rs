@@ -14,5 +14,6 @@ pub mod observe;
 pub mod peer;
 pub mod process;
 mod proposer;
+mod redis_port;
 pub mod status_report;
 pub mod tls;

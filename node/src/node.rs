@@ -10,6 +10,7 @@
 
 mod addresses;
 mod bootstrap;
+mod client_ports;
 mod cluster_view;
 mod error;
 mod peer_service;
@@ -32,7 +33,7 @@ use kelp_storage::{Database, DatabaseOptions, Seams};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::client_port::{self, Budget, ClusterView, PortContext, Seats};
+use crate::client_port::{Budget, ClusterView, PortContext, Seats};
 use crate::descriptors::STRANGER_COUNT_MAX;
 use crate::heartbeat::{HeartbeatParts, Heartbeats, NodeSurroundings};
 use crate::leadership::Leadership;
@@ -42,8 +43,10 @@ use crate::proposer::outbox::OutboxLimits;
 use crate::proposer::packer::Packer;
 use crate::proposer::sender::{self, SenderParts};
 use crate::proposer::{Proposer, announce};
+use crate::redis_port::Cursors;
 use crate::tls::{PeerTls, PortTls, TlsMaterial};
 
+use client_ports::ClientPorts;
 use cluster_view::NodeView;
 use peer_service::PeerService;
 use readiness::Readiness;
@@ -69,6 +72,8 @@ pub struct NodeOptions {
     pub peer: SocketAddr,
     /// Where metrics and health are served.
     pub http: SocketAddr,
+    /// Where Redis clients are listened for, if they are.
+    pub resp: Option<SocketAddr>,
     /// The first members of the cluster; the same on all of them. Once there is a log only their
     /// addresses count, and it may be empty; without a log an empty one founds nothing.
     pub members: BTreeMap<NodeId, Member>,
@@ -82,6 +87,8 @@ pub struct NodeOptions {
     pub http_tls: PortTls,
     /// From where telemetry datagrams are taken.
     pub telemetry: TelemetryMode,
+    /// How the Redis port answers new connections.
+    pub resp_tls: PortTls,
     /// Bounds of the client port.
     pub limits: NodeLimits,
 }
@@ -114,6 +121,8 @@ pub struct NodeAddresses {
     pub peer: SocketAddr,
     /// For HTTP.
     pub http: SocketAddr,
+    /// For Redis clients, if they are listened for.
+    pub resp: Option<SocketAddr>,
 }
 
 /// A running node. Dropping it without [`Node::stop`] is like killing the process.
@@ -129,7 +138,7 @@ pub struct Node {
     stopping: Arc<AtomicBool>,
     stop_ports: watch::Sender<bool>,
     stop_http: watch::Sender<bool>,
-    client_port: JoinHandle<()>,
+    client_ports: Vec<JoinHandle<()>>,
     http_port: JoinHandle<()>,
     heartbeats: JoinHandle<()>,
     /// The sender, and the announcement until it is through.
@@ -149,6 +158,8 @@ struct Core {
     peers: PeerServer,
     client: Box<dyn Listener>,
     http: Box<dyn Listener>,
+    resp: Option<Box<dyn Listener>>,
+    cursors: Arc<Cursors>,
 }
 
 impl Core {
@@ -162,11 +173,16 @@ impl Core {
         let client = listen(Port::Client, options.client, transport.as_ref()).await?;
         let peer = listen(Port::Peer, options.peer, transport.as_ref()).await?;
         let http = listen(Port::Http, options.http, transport.as_ref()).await?;
+        let resp = match options.resp {
+            Some(address) => Some(listen(Port::Resp, address, transport.as_ref()).await?),
+            None => None,
+        };
         let address = |listener: &dyn Listener| listener.local_addr().map_err(StartError::Socket);
         let addresses = NodeAddresses {
             client: address(client.as_ref())?,
             peer: address(peer.as_ref())?,
             http: address(http.as_ref())?,
+            resp: resp.as_deref().map(address).transpose()?,
         };
         let links = open_links(options, &database, peer_tls, Arc::clone(&transport), seams)?;
         let limits = OutboxLimits::default();
@@ -193,7 +209,9 @@ impl Core {
         let (packer, packing) = Packer::new(raft.clone(), database.clone(), proposer.metrics());
         vitals.spawn("packer", packing);
         let clock = Arc::clone(&seams.clock);
-        let service = PeerService::new(raft.clone(), packer.clone(), clock, GROUP);
+        let cursors = Arc::new(Cursors::new(options.node, database.boot()));
+        let known = Arc::clone(&cursors);
+        let service = PeerService::new(raft.clone(), packer.clone(), known, clock, GROUP);
         let peers = PeerServer::start(peer, &links, Arc::new(service))
             .map_err(StartError::listen(Port::Peer, options.peer))?;
         let heartbeats = heartbeats(options, addresses.peer, &database, &raft, &links, seams);
@@ -210,6 +228,8 @@ impl Core {
             peers,
             client,
             http,
+            resp,
+            cursors,
         })
     }
 
@@ -242,43 +262,33 @@ impl Core {
         ]
     }
 
-    /// Lets clients in.
-    fn open_ports(
-        self,
-        options: NodeOptions,
-        seams: Seams,
-        leadership: Arc<Leadership>,
-        writers: [JoinHandle<()>; 2],
-    ) -> Node {
-        let (clock, outbox) = (seams.clock, self.proposer.metrics());
-        let stopping = Arc::new(AtomicBool::new(false));
-        let observer = Observer::new(
-            &self.raft,
-            &self.database,
-            &self.links,
-            Arc::clone(&self.heartbeats),
-            outbox,
-            Arc::clone(&clock),
-        );
-        observer.set_certificate_expiry(options.material.not_after());
+    /// What the ports of clients share.
+    fn port_context(
+        &self,
+        options: &NodeOptions,
+        seams: &Seams,
+        leadership: &Arc<Leadership>,
+        stopping: &Arc<AtomicBool>,
+        observer: &Observer,
+    ) -> PortContext {
         let view = NodeView::new(
             self.raft.clone(),
             self.links.clone(),
             Arc::clone(&self.heartbeats),
-            Arc::clone(&leadership),
+            Arc::clone(leadership),
             options.cluster,
-            Arc::clone(&stopping),
+            Arc::clone(stopping),
         );
         let connections = observer.connections();
         let limits = options.limits;
-        let port = PortContext {
+        PortContext {
             node: options.node,
             cluster: options.cluster,
             proposer: Arc::clone(&self.proposer),
             raft: self.raft.clone(),
-            leadership: Arc::clone(&leadership),
+            leadership: Arc::clone(leadership),
             view: Arc::new(view) as Arc<dyn ClusterView>,
-            clock,
+            clock: Arc::clone(&seams.clock),
             executor: Arc::clone(&seams.executor),
             metrics: observer.requests(),
             seats: Seats::new(
@@ -287,14 +297,47 @@ impl Core {
                 Arc::clone(&connections),
             ),
             budget: Budget::new(limits.held_bytes_max, connections),
-        };
+        }
+    }
+
+    /// Lets clients in.
+    fn open_ports(
+        self,
+        options: NodeOptions,
+        seams: Seams,
+        leadership: Arc<Leadership>,
+        writers: [JoinHandle<()>; 2],
+    ) -> Node {
+        let outbox = self.proposer.metrics();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let observer = Observer::new(
+            &self.raft,
+            &self.database,
+            &self.links,
+            Arc::clone(&self.heartbeats),
+            outbox,
+            Arc::clone(&seams.clock),
+        );
+        observer.set_certificate_expiry(options.material.not_after());
+        let port = self.port_context(&options, &seams, &leadership, &stopping, &observer);
         let readiness = Readiness::new(self.raft.clone(), leadership, Arc::clone(&stopping));
         let readiness = Arc::new(readiness);
         let (stop_ports, stop) = watch::channel(false);
-        let client = client_port::run(self.client, options.client_tls, Arc::new(port), stop);
+        let client_ports = ClientPorts {
+            client: (self.client, options.client_tls),
+            resp: self
+                .resp
+                .zip(self.addresses.resp)
+                .map(|(listener, address)| (listener, options.resp_tls, address)),
+            context: Arc::new(port),
+            database: self.database.clone(),
+            links: self.links.clone(),
+            cursors: self.cursors,
+            resp_metrics: observer.resp(),
+        };
+        let client_ports = client_ports.open(&self.vitals, &stop);
         let (stop_http, stop) = watch::channel(false);
         let http = crate::http::run(self.http, options.http_tls, observer, readiness, stop);
-        let client_port = self.vitals.spawn("client port", client);
         let http_port = self.vitals.spawn("http port", http);
         let heartbeats = self.heartbeats;
         // Not vital: what arrives from outside must not be able to end the node.
@@ -313,7 +356,7 @@ impl Core {
             stopping,
             stop_ports,
             stop_http,
-            client_port,
+            client_ports,
             http_port,
             heartbeats,
             writers,

@@ -22,12 +22,14 @@ pub mod logs;
 pub mod metrics;
 mod ports;
 mod requests;
+mod resp;
 mod samples;
 #[cfg(test)]
 mod tests;
 
 pub use ports::{ConnectionMetrics, DoorReason, OutboxMetrics};
 pub use requests::RequestMetrics;
+pub use resp::RespMetrics;
 
 /// The metrics of one node. Cheap to clone.
 #[derive(Clone)]
@@ -38,6 +40,7 @@ pub struct Observer {
 struct Inner {
     registry: Registry,
     requests: Arc<RequestMetrics>,
+    resp: Arc<RespMetrics>,
     connections: Arc<ConnectionMetrics>,
     certificate: Arc<AtomicU64>,
 }
@@ -151,11 +154,13 @@ impl Observer {
     pub(crate) fn over(sources: Arc<dyn Sources>) -> Self {
         let registry = Registry::new();
         let requests = Arc::new(RequestMetrics::default());
+        let resp = Arc::new(RespMetrics::default());
         let connections = Arc::new(ConnectionMetrics::default());
         let certificate = Arc::new(AtomicU64::new(0));
         let collector = collect::NodeCollector::new(
             sources,
             Arc::clone(&requests),
+            Arc::clone(&resp),
             Arc::clone(&connections),
             Arc::clone(&certificate),
         );
@@ -165,6 +170,7 @@ impl Observer {
             inner: Arc::new(Inner {
                 registry,
                 requests,
+                resp,
                 connections,
                 certificate,
             }),
@@ -179,6 +185,11 @@ impl Observer {
     /// Where the client port counts its requests.
     pub fn requests(&self) -> Arc<RequestMetrics> {
         Arc::clone(&self.inner.requests)
+    }
+
+    /// Where the Redis port counts its commands.
+    pub fn resp(&self) -> Arc<RespMetrics> {
+        Arc::clone(&self.inner.resp)
     }
 
     /// Tells when the node's certificate expires, so that an alert can warn of it.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::{Exit, Failure, client_runtime, console};
+use super::{Exit, Failure, client_runtime};
 use crate::process::{Action, DevOptions, NODES_MAX, request, run_dev};
 
 #[derive(Debug, Args)]
@@ -27,8 +27,9 @@ pub(super) struct DevArgs {
     /// ones [default: 4800]
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
-    /// First Redis port; has no effect until nodes speak that protocol
-    #[arg(long, value_name = "PORT", hide = true)]
+    /// First Redis port; node i uses PORT+i; 0 takes any free ones [default: 6379, or any free ones
+    /// with --base-port 0]
+    #[arg(long, value_name = "PORT")]
     resp_port: Option<u16>,
     /// Keep the temporary directory at the end
     #[arg(long)]
@@ -93,19 +94,13 @@ pub(super) fn run(args: DevArgs) -> Result<Exit, Failure> {
             runtime.block_on(request(&args.dir, action, args.node))?;
             Ok(Exit::Done)
         }
-        None => {
-            if args.resp_port.is_some() {
-                console::message(
-                    "--resp-port has no effect: nodes do not speak the Redis protocol yet",
-                );
-            }
-            runtime.block_on(run_dev(&DevOptions {
-                nodes: args.nodes,
-                directory: args.dir,
-                base_port: args.base_port,
-                keep: args.keep,
-                restart: args.restart,
-            }))
-        }
+        None => runtime.block_on(run_dev(&DevOptions {
+            nodes: args.nodes,
+            directory: args.dir,
+            base_port: args.base_port,
+            resp_port: args.resp_port,
+            keep: args.keep,
+            restart: args.restart,
+        })),
     }
 }

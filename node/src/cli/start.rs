@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use super::{Environment, Exit, Failure, console};
+use super::{Environment, Exit, Failure};
 use crate::config::options::Shape;
 use crate::config::{Layers, Merged, NodeSettings, OPTIONS};
 use crate::process::{files, run_start};
@@ -150,8 +150,5 @@ pub(super) fn settings(
 
 pub(super) fn run(args: &StartArgs, environment: Environment<'_>) -> Result<Exit, Failure> {
     let settings = settings(&args.options, environment)?;
-    if settings.resp.is_some() {
-        console::message("--resp has no effect: nodes do not speak the Redis protocol yet");
-    }
     run_start(&settings, args.parent)
 }

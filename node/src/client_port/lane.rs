@@ -31,7 +31,7 @@ use crate::proposer::outbox::{ConnectionOrder, WriteOutcome};
 use crate::proposer::{Ticket, Waiter};
 
 /// Reads of one connection at the disk at once: enough to keep a disk busy, and few enough that
-/// their replies, of which the budget hears only when they arrive, stay a few of the largest values.
+/// their replies, of which the budget hears only when they come, stay a few of the largest values.
 const AT_DISK_COUNT_MAX: usize = 8;
 
 /// What became of a write or a read.
@@ -75,6 +75,20 @@ impl LaneRefusal {
     }
 }
 
+/// A reply that somebody else finds out. It must be finished, or its request is never answered.
+pub(crate) struct Errand {
+    token: u32,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Errand {
+    /// Hands the reply over.
+    pub(crate) fn finish(self, result: Result<ServedRead, StateError>) {
+        let token = self.token;
+        self.mailbox.post(Letter::Served { token, result });
+    }
+}
+
 struct Write<M> {
     mark: M,
     command: Bytes,
@@ -104,8 +118,8 @@ pub(crate) struct Lane<M, R> {
     waiting: Vec<ReadJob<M, R>>,
     running: Vec<ReadJob<M, R>>,
     ready: VecDeque<(ReadJob<M, R>, StateView)>,
-    /// Reads that are at the disk.
-    at_disk: Slab<M>,
+    /// Reads that are at the disk, or asked of others.
+    errands: Slab<M>,
     held: VecDeque<Held<M, R>>,
     told: VecDeque<(M, Told)>,
     letters: Vec<Letter>,
@@ -122,7 +136,7 @@ impl<M: Copy, R> Lane<M, R> {
             waiting: Vec::new(),
             running: Vec::new(),
             ready: VecDeque::new(),
-            at_disk: Slab::new(),
+            errands: Slab::new(),
             held: VecDeque::new(),
             told: VecDeque::new(),
             letters: Vec::new(),
@@ -141,7 +155,7 @@ impl<M: Copy, R> Lane<M, R> {
             + self.waiting.len()
             + self.running.len()
             + self.ready.len()
-            + self.at_disk.len()
+            + self.errands.len()
             + self.held.len()
             + self.told.len()
     }
@@ -197,7 +211,7 @@ impl<M: Copy, R> Lane<M, R> {
 
     /// A read that may be served from this view now.
     pub(crate) fn next_ready(&mut self) -> Option<(M, R, StateView)> {
-        if self.at_disk.len() >= AT_DISK_COUNT_MAX {
+        if self.errands.len() >= AT_DISK_COUNT_MAX {
             return None;
         }
         let (job, view) = self.ready.pop_front()?;
@@ -210,14 +224,21 @@ impl<M: Copy, R> Lane<M, R> {
         mark: M,
         serve: impl FnOnce(&mut BytesMut) -> Result<Status, StateError> + Send + 'static,
     ) {
-        let token = self.at_disk.insert(mark);
-        let token = u32::try_from(token).expect("reads at the disk are few");
-        let mailbox = Arc::clone(&self.mailbox);
+        let errand = self.errand(mark);
         self.port.executor.run_blocking(Box::new(move || {
             let mut reply = BytesMut::new();
             let result = serve(&mut reply).map(|status| ServedRead { status, reply });
-            mailbox.post(Letter::Served { token, result });
+            errand.finish(result);
         }));
+    }
+
+    /// Lets somebody else find out what to reply; it is told once the errand is finished.
+    pub(crate) fn errand(&mut self, mark: M) -> Errand {
+        let token = self.errands.insert(mark);
+        Errand {
+            token: u32::try_from(token).expect("errands are few"),
+            mailbox: Arc::clone(&self.mailbox),
+        }
     }
 
     /// Handles what the proposer, the applier and reads from the disk have left.
@@ -244,7 +265,7 @@ impl<M: Copy, R> Lane<M, R> {
                     }
                 }
                 Letter::Served { token, result } => {
-                    let mark = self.at_disk.remove(slot(token));
+                    let mark = self.errands.remove(slot(token));
                     self.told.push_back((mark, Told::Served(result)));
                 }
             }

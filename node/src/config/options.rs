@@ -112,7 +112,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "resp",
         value: "ADDR",
-        help: "Address for Redis clients; has no effect until nodes speak that protocol",
+        help: "Address for Redis clients; beyond loopback it wants TLS and a client certificate. \
+               None without it; the usual one is 127.0.0.1:6379",
         default: None,
         shape: Shape::Single,
     },

@@ -301,11 +301,12 @@ impl Reader<'_> {
     }
 
     fn check_addresses(&mut self, settings: &NodeSettings) {
-        let listeners = [
+        let mut listeners = vec![
             ("client", settings.client),
             ("peer", settings.peer),
             ("http", settings.http),
         ];
+        listeners.extend(settings.resp.map(|address| ("resp", address)));
         for (index, (option, address)) in listeners.iter().enumerate() {
             let same = |(_, other): &&(&str, SocketAddr)| other == address && address.port() != 0;
             if let Some((other, _)) = listeners.iter().take(index).find(same) {

@@ -18,6 +18,8 @@ pub enum Port {
     Peer,
     /// For metrics and health.
     Http,
+    /// For Redis clients.
+    Resp,
 }
 
 impl std::fmt::Display for Port {
@@ -26,6 +28,7 @@ impl std::fmt::Display for Port {
             Self::Client => "client",
             Self::Peer => "peer",
             Self::Http => "http",
+            Self::Resp => "resp",
         })
     }
 }

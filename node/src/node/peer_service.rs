@@ -1,5 +1,5 @@
-//! What a node answers to its peers: Raft's messages go to Raft, forwarded writes to the packer,
-//! and a new node learns whether there is a log.
+//! What a node answers to its peers: Raft's messages go to Raft, forwarded writes to the packer, a
+//! new node learns whether there is a log, and a scan where it stands.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,22 +15,31 @@ use kelp_seams::Clock;
 
 use crate::proposer::forward::{self, RequestError};
 use crate::proposer::packer::{HandOverError, Packer};
+use crate::redis_port::{self, Cursors};
 
 /// Sorts peer requests by their kind.
 pub(super) struct PeerService {
     raft: Raft,
     messages: Arc<dyn PeerHandler>,
     packer: Packer,
+    cursors: Arc<Cursors>,
     clock: Arc<dyn Clock>,
     group: GroupId,
 }
 
 impl PeerService {
-    pub(super) fn new(raft: Raft, packer: Packer, clock: Arc<dyn Clock>, group: GroupId) -> Self {
+    pub(super) fn new(
+        raft: Raft,
+        packer: Packer,
+        cursors: Arc<Cursors>,
+        clock: Arc<dyn Clock>,
+        group: GroupId,
+    ) -> Self {
         Self {
             messages: raft.handler(),
             raft,
             packer,
+            cursors,
             clock,
             group,
         }
@@ -67,6 +76,17 @@ impl PeerService {
         Ok(forward::encode_has_log_reply(self.clock.wall(), has_log))
     }
 
+    fn cursor(&self, request: &PeerRequest) -> Result<Bytes, HandleError> {
+        self.check_group(request)?;
+        let entry = redis_port::decode_request(&request.body)
+            .map_err(|error| HandleError::Malformed(error.to_string()))?;
+        let position = self.cursors.find(entry);
+        Ok(redis_port::encode_reply(
+            self.clock.wall(),
+            position.as_ref(),
+        ))
+    }
+
     fn check_group(&self, request: &PeerRequest) -> Result<(), HandleError> {
         if request.group == self.group {
             return Ok(());
@@ -89,6 +109,7 @@ impl PeerHandler for PeerService {
         };
         match decoded.kind {
             forward::HAS_LOG => std::future::ready(self.has_log(&decoded)).boxed(),
+            redis_port::CURSOR => std::future::ready(self.cursor(&decoded)).boxed(),
             forward::FORWARD => self.forward(from, &decoded).unwrap_or_else(refused),
             kind if kind < NODE_KIND_FIRST => self.messages.handle(from, class, request),
             kind => refused(HandleError::Malformed(format!("kind {kind} is unknown"))),

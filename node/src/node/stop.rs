@@ -27,13 +27,14 @@ impl Node {
             tracing::warn!("leadership was not handed over in time; the others will elect");
         }
         self.stop_ports.send_replace(true);
-        let mut client_port = self.client_port;
-        if timeout_at(until, &mut client_port).await.is_err() {
-            tracing::warn!(
-                ?grace,
-                "clients still wait for answers; closing their connections"
-            );
-            client_port.abort();
+        for mut client_port in self.client_ports {
+            if timeout_at(until, &mut client_port).await.is_err() {
+                tracing::warn!(
+                    ?grace,
+                    "clients still wait for answers; closing their connections"
+                );
+                client_port.abort();
+            }
         }
         for writer in self.writers {
             writer.abort();

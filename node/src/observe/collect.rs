@@ -15,7 +15,7 @@ use prometheus::proto::MetricFamily;
 use super::metrics::{self, Family};
 use super::requests::{BUCKETS, EXPONENT_MAX, EXPONENT_MIN, OPERATIONS};
 use super::samples::{Samples, count, flag, number};
-use super::{ConnectionMetrics, DoorReason, RequestMetrics, Sources};
+use super::{ConnectionMetrics, DoorReason, RequestMetrics, RespMetrics, Sources};
 use crate::peer::{PeerHealth, RefusalReason};
 
 mod heartbeats;
@@ -36,6 +36,7 @@ pub(super) struct NodeCollector {
     descriptions: Vec<Desc>,
     sources: Arc<dyn Sources>,
     requests: Arc<RequestMetrics>,
+    resp: Arc<RespMetrics>,
     connections: Arc<ConnectionMetrics>,
     certificate: Arc<AtomicU64>,
     started: Monotonic,
@@ -45,6 +46,7 @@ impl NodeCollector {
     pub(super) fn new(
         sources: Arc<dyn Sources>,
         requests: Arc<RequestMetrics>,
+        resp: Arc<RespMetrics>,
         connections: Arc<ConnectionMetrics>,
         certificate: Arc<AtomicU64>,
     ) -> Self {
@@ -59,6 +61,7 @@ impl NodeCollector {
             started: sources.now(),
             sources,
             requests,
+            resp,
             connections,
             certificate,
         }
@@ -115,6 +118,25 @@ impl NodeCollector {
         ]
     }
 
+    fn resp(&self) -> Vec<Samples> {
+        let mut commands = Samples::new(metrics::RESP_COMMANDS);
+        for (name, total) in self.resp.by_command() {
+            commands.add(&[name], number(total));
+        }
+        let (totals, sum_nanos) = self.resp.durations();
+        let bounds = EXPONENT_MIN..=EXPONENT_MAX;
+        let buckets = bounds.map(seconds_of_exponent).zip(totals);
+        let sum = Duration::from_nanos(sum_nanos).as_secs_f64();
+        let mut durations = Samples::new(metrics::RESP_COMMAND_DURATION);
+        durations.add_histogram(&[], buckets, totals[BUCKETS - 1], sum);
+        vec![
+            Samples::single(metrics::RESP_CONNECTIONS, count(self.resp.connections())),
+            commands,
+            Samples::single(metrics::RESP_ERRORS, number(self.resp.errors())),
+            durations,
+        ]
+    }
+
     fn outbox(&self) -> Vec<Samples> {
         let outbox = self.sources.outbox();
         let unanswered = count(outbox.unanswered());
@@ -146,6 +168,7 @@ impl Collector for NodeCollector {
         let mut samples = self.node(&status);
         samples.extend(self.client());
         samples.extend(self.connections());
+        samples.extend(self.resp());
         samples.extend(self.outbox());
         samples.extend(storage(&self.sources.storage()));
         samples.extend(raft(&status));

@@ -60,6 +60,15 @@ families! {
     CLIENT_HELD_BYTES = Gauge "kelp_client_held_bytes" []
         "Bytes that client connections hold for requests, replies and half-read frames.";
 
+    RESP_CONNECTIONS = Gauge "kelp_resp_connections" []
+        "Open connections of Redis clients; they count as greeted client connections, too.";
+    RESP_COMMANDS = Counter "kelp_resp_commands_total" ["command"]
+        "Commands answered on the Redis port, by name; unknown ones together.";
+    RESP_ERRORS = Counter "kelp_resp_errors_total" []
+        "Error replies on the Redis port.";
+    RESP_COMMAND_DURATION = Histogram "kelp_resp_command_duration_seconds" []
+        "Time from reading a command to queuing its reply.";
+
     OUTBOX_UNANSWERED = Gauge "kelp_proposer_unanswered_batches" []
         "Sub-batches of this node's writes that have been closed and not answered yet.";
     OUTBOX_SENT_AGAIN = Counter "kelp_proposer_sent_again_batches_total" []

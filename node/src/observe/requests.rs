@@ -134,7 +134,7 @@ fn column_of(status: Status) -> usize {
 }
 
 /// The bucket of the smallest power of two that is not below `nanos`.
-fn bucket_of(nanos: u64) -> usize {
+pub(super) fn bucket_of(nanos: u64) -> usize {
     let exponent = u64::BITS - nanos.saturating_sub(1).leading_zeros();
     let bucket = exponent.clamp(EXPONENT_MIN, EXPONENT_MAX + 1) - EXPONENT_MIN;
     usize::try_from(bucket).unwrap_or(BUCKETS - 1)

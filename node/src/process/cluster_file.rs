@@ -33,7 +33,7 @@ pub struct ClusterNode {
     pub pid: Option<u32>,
     /// The port of the binary protocol.
     pub client: String,
-    /// The Redis port; null while this build has none.
+    /// The Redis port; null in files of clusters that were made before there was one.
     pub resp: Option<String>,
     /// The port for other nodes.
     pub peer: String,

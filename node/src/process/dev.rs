@@ -24,6 +24,8 @@ const READY_DEADLINE: Duration = Duration::from_mins(1);
 pub(crate) const NODES_MAX: u16 = 9;
 /// The base port when none is asked for.
 pub(crate) const BASE_PORT: u16 = 4800;
+/// The first Redis port when none is asked for.
+pub(crate) const RESP_PORT: u16 = 6379;
 /// How often free ports are looked for anew when another program took one in the meantime.
 const FREE_PORT_ATTEMPTS: u32 = 4;
 /// What the marker of a development directory says to whoever opens it.
@@ -40,6 +42,8 @@ pub struct DevOptions {
     pub directory: Option<PathBuf>,
     /// The first port; 0 for any free ones.
     pub base_port: Option<u16>,
+    /// The first Redis port; 0 for any free ones.
+    pub resp_port: Option<u16>,
     /// Keep a temporary directory at the end.
     pub keep: bool,
     /// Start killed nodes again.
@@ -83,7 +87,7 @@ async fn run_in(
             .await
             .map_err(|refusal| refusal.failure);
     }
-    let mut attempts_left = if options.base_port == Some(0) {
+    let mut attempts_left = if ports::are_any(options.base_port, options.resp_port) {
         FREE_PORT_ATTEMPTS
     } else {
         1
@@ -246,13 +250,16 @@ fn resume(mut cluster: ClusterFile, options: &DevOptions) -> Result<ClusterFile,
             Failure::usage("cluster.json does not name ports of this machine: choose another --dir")
         })?);
     }
-    if let Some(base) = options.base_port.filter(|base| *base != 0) {
-        let wanted = ports::from_base(base, u16::try_from(count).unwrap_or(NODES_MAX));
-        if wanted.as_ref() != Ok(&ports) {
-            return Err(Failure::usage(
-                "this cluster keeps the ports that it was made with: leave out --base-port",
-            ));
-        }
+    // Nodes that were made before there was a Redis port get one now.
+    if ports.iter().any(|ports| ports.resp.is_none()) {
+        let base = options.resp_port.unwrap_or(RESP_PORT);
+        give_resp_ports(&mut cluster, &mut ports, base)?;
+    }
+    if !ports::are_as_wanted(&ports, options.base_port, options.resp_port) {
+        return Err(Failure::usage(
+            "this cluster keeps the ports that it was made with: leave out --base-port and \
+             --resp-port",
+        ));
     }
     ports::check_free(&ports)
         .map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
@@ -265,7 +272,24 @@ fn ports_of(node: &ClusterNode) -> Option<NodePorts> {
         client: port(&node.client)?,
         peer: port(&node.peer)?,
         http: port(&node.http)?,
+        resp: match &node.resp {
+            Some(address) => Some(port(address)?),
+            None => None,
+        },
     })
+}
+
+/// Plans the Redis ports of nodes that have none.
+fn give_resp_ports(
+    cluster: &mut ClusterFile,
+    ports: &mut [NodePorts],
+    base: u16,
+) -> Result<(), Failure> {
+    ports::add_resp(ports, base, &rng()?).map_err(|error| Failure::usage(error.to_string()))?;
+    for (node, ports) in cluster.nodes.iter_mut().zip(ports) {
+        node.resp = ports.resp.map(|port| format!("127.0.0.1:{port}"));
+    }
+    Ok(())
 }
 
 /// Makes ports, certificates and directories. `cluster.json` comes last: a directory with it is
@@ -277,6 +301,15 @@ fn create(layout: &Layout, options: &DevOptions) -> Result<ClusterFile, Failure>
         0 => ports::any_free(count, &rng),
         base => ports::from_base(base, count),
     };
+    let resp_default = if options.base_port == Some(0) {
+        0
+    } else {
+        RESP_PORT
+    };
+    let ports = ports.and_then(|mut ports| {
+        ports::add_resp(&mut ports, options.resp_port.unwrap_or(resp_default), &rng)?;
+        Ok(ports)
+    });
     let ports = ports.map_err(|error| Failure::usage(error.to_string()))?;
     ports::check_free(&ports)
         .map_err(|error| Failure::new(Exit::Unavailable, error.to_string()))?;
@@ -290,7 +323,7 @@ fn create(layout: &Layout, options: &DevOptions) -> Result<ClusterFile, Failure>
             name: format!("n{id}"),
             pid: None,
             client: format!("127.0.0.1:{}", ports.client),
-            resp: None,
+            resp: ports.resp.map(|port| format!("127.0.0.1:{port}")),
             peer: format!("127.0.0.1:{}", ports.peer),
             http: format!("127.0.0.1:{}", ports.http),
             data_dir: layout.data(id),
@@ -359,6 +392,9 @@ fn arguments(layout: &Layout, node: &ClusterNode, cluster: &ClusterFile) -> Vec<
     add("client", node.client.clone());
     add("peer", node.peer.clone());
     add("http", node.http.clone());
+    if let Some(resp) = &node.resp {
+        add("resp", resp.clone());
+    }
     for member in &cluster.nodes {
         add(
             "member",
@@ -398,9 +434,10 @@ fn announcement(cluster: &ClusterFile, layout: &Layout, leader: u16, program: &s
             "follower"
         };
         lines.push(format!(
-            "  node {} {role:<8}  client {}  peer {}  http {}  pid {}",
+            "  node {} {role:<8}  client {}  redis {}  peer {}  http {}  pid {}",
             node.id,
             node.client,
+            node.resp.as_deref().unwrap_or("-"),
             node.peer,
             node.http,
             node.pid

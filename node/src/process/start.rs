@@ -102,6 +102,7 @@ async fn serve(settings: &NodeSettings, has_parent: bool) -> Result<Exit, Failur
         client = %addresses.client,
         peer = %addresses.peer,
         http = %addresses.http,
+        resp = addresses.resp.map(tracing::field::display),
         "node serves"
     );
     tokio::select! {
@@ -234,6 +235,7 @@ fn node_options(settings: &NodeSettings, clock: Arc<dyn Clock>) -> Result<NodeOp
         client: settings.client,
         peer: settings.peer,
         http: settings.http,
+        resp: settings.resp,
         members: members(settings, node, cluster)?,
         timing: Timing {
             heartbeat: settings.heartbeat,
@@ -243,6 +245,8 @@ fn node_options(settings: &NodeSettings, clock: Arc<dyn Clock>) -> Result<NodeOp
         telemetry: settings.telemetry,
         client_tls: port(settings.client, CLIENT_ALPN)?,
         http_tls: port(settings.http, HTTP_ALPN)?,
+        // Redis clients ask for no protocol. Without a listener the answer is never needed.
+        resp_tls: port(settings.resp.unwrap_or(settings.client), &[])?,
         limits: NodeLimits {
             connection_count_max: descriptors::prepare(NodeLimits::default().connection_count_max),
             ..NodeLimits::default()

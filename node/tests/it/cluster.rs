@@ -26,6 +26,8 @@ pub(crate) struct TestNode {
     pub(crate) id: NodeId,
     pub(crate) member: Member,
     pub(crate) transport: TestTransport,
+    /// Where Redis clients are listened for.
+    pub(crate) resp: String,
     runtime: Option<Runtime>,
     node: Option<Node>,
 }
@@ -125,6 +127,7 @@ impl TestCluster {
                 id,
                 member,
                 transport,
+                resp: free_address().to_string(),
                 runtime: None,
                 node: None,
             });
@@ -183,10 +186,12 @@ impl TestCluster {
             .expect("certificate");
         let material = TlsMaterial::from_bundle(&bundle, default_provider(), Arc::new(clock))
             .expect("usable bundle");
-        let client_tls = if self.options.tls_only {
-            PortTls::new(&material, ClientAuth::Required, &[], false).expect("usable bundle")
-        } else {
-            PortTls::plaintext()
+        let client_tls = || {
+            if self.options.tls_only {
+                PortTls::new(&material, ClientAuth::Required, &[], false).expect("usable bundle")
+            } else {
+                PortTls::plaintext()
+            }
         };
         let address = |text: &str| text.parse().expect("members have socket addresses here");
         let options = NodeOptions {
@@ -196,12 +201,14 @@ impl TestCluster {
             client: address(&test_node.member.client),
             peer: address(&test_node.member.peer),
             http: address(&test_node.member.http),
+            resp: Some(address(&test_node.resp)),
             members: self.members.clone(),
             timing: Timing::default(),
-            material,
             telemetry: self.options.telemetry,
-            client_tls,
+            client_tls: client_tls(),
+            resp_tls: client_tls(),
             http_tls: PortTls::plaintext(),
+            material,
             limits: self.options.limits,
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()

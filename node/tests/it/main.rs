@@ -8,6 +8,7 @@ mod heartbeats;
 mod links;
 mod order;
 mod raw;
+mod redis;
 mod resend;
 mod serving;
 mod withdrawn;

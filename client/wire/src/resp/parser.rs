@@ -130,7 +130,7 @@ impl<'a> RespArguments<'a> {
     }
 
     /// The arguments from `first` on.
-    pub fn from(&self, first: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+    pub fn from(&self, first: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let source = self.source;
         let spans = self.spans.get(first..).unwrap_or_default();
         spans.iter().map(move |span| span.of(source))

@@ -58,7 +58,8 @@ async fn service() -> PeerService {
     let raft = Raft::start(options, parts).await.unwrap();
     let (packer, packing) = Packer::new(raft.clone(), database, proposer.metrics());
     tokio::spawn(packing);
-    PeerService::new(raft, packer, clock, GROUP)
+    let cursors = Arc::new(Cursors::new(NodeId::new(1), Boot::new(1)));
+    PeerService::new(raft, packer, cursors, clock, GROUP)
 }
 
 async fn ask(service: &PeerService, kind: u8, body: Bytes) -> Result<Bytes, HandleError> {

@@ -7,6 +7,7 @@ fn options(directory: &Path) -> DevOptions {
         nodes: None,
         directory: Some(directory.to_owned()),
         base_port: Some(0),
+        resp_port: None,
         keep: false,
         restart: false,
     }
