@@ -177,6 +177,22 @@ impl TestCluster {
         std::fs::remove_dir_all(directory).expect("a stopped node holds no files");
     }
 
+    /// How many sorted tables lie in the data directory of a node.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what an operator sees of the files of a node"
+    )]
+    pub(crate) fn table_count(&self, at: usize) -> usize {
+        let directory = self.directory.path().join(&self.nodes[at].member.name);
+        let files = std::fs::read_dir(directory).expect("the directory can be read");
+        files
+            .filter(|file| {
+                file.as_ref()
+                    .is_ok_and(|file| file.path().extension().is_some_and(|name| name == "sst"))
+            })
+            .count()
+    }
+
     fn launch(&self, at: usize) -> Result<(Runtime, Node), StartError> {
         let test_node = &self.nodes[at];
         let clock = SystemClock::new();

@@ -1,6 +1,7 @@
 //! Whole nodes in one process, on loopback sockets, with links that can be held and broken.
 
 mod cluster;
+mod disk;
 mod door;
 mod emptied;
 mod frames;
