@@ -29,7 +29,7 @@ mod tests;
 use crate::database::DatabaseOptions;
 
 pub(crate) use counters::CompactionCounters;
-pub(crate) use job::{Compactor, Subject, Subjects, debt};
+pub(crate) use job::{Compactor, Subject};
 
 /// How many times larger a level may be than the one above it. More makes fewer levels, and every
 /// byte meets more on its way down.

@@ -39,7 +39,7 @@ pub(crate) trait Subject: Send + Sync {
 }
 
 /// Lists the keyspaces.
-pub(crate) type Subjects = Box<dyn Fn() -> Vec<Arc<dyn Subject>> + Send>;
+type Subjects = Box<dyn Fn() -> Vec<Arc<dyn Subject>> + Send>;
 
 /// Compacts the keyspaces of a database.
 ///
@@ -273,6 +273,6 @@ impl Retry {
 }
 
 /// The bytes that compaction must still move until `version` is in shape.
-pub(crate) fn debt(version: &Version, options: &CompactionOptions) -> u64 {
+fn debt(version: &Version, options: &CompactionOptions) -> u64 {
     shape(version).debt(options)
 }

@@ -1,11 +1,14 @@
 //! Compaction, from pure plans to whole databases.
 
+mod crash;
+mod database;
 mod drop_rule;
 mod job;
 mod merging;
 mod picking;
 mod shapes;
 mod stage;
+mod threads;
 
 use std::sync::Arc;
 
