@@ -17,7 +17,7 @@ use super::HEARTBEAT_INTERVAL;
 use super::liveness::HeartbeatState;
 
 /// Heartbeats are missing after this long: ten in a row do not get lost by chance.
-const MISSING_AFTER: Duration = HEARTBEAT_INTERVAL.saturating_mul(10);
+pub(super) const MISSING_AFTER: Duration = HEARTBEAT_INTERVAL.saturating_mul(10);
 
 /// UDP counts as blocked when the peer was reachable over TCP for this long without a heartbeat:
 /// longer than a connection needs to be found dead or a peer to start.

@@ -1,7 +1,7 @@
 //! Where the heartbeats to each peer go: the address of its peer port, looked up when it is a name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,11 +58,11 @@ impl Targets {
     pub(super) fn address(&mut self, peer: NodeId, text: &str, now: Instant) -> Option<SocketAddr> {
         let is_new = self.known.get(&peer).is_none_or(|known| known.text != text);
         if is_new {
-            let address: Option<SocketAddr> = text.parse().ok();
+            let literal: Option<SocketAddr> = text.parse().ok();
             let target = Target {
                 text: text.to_owned(),
-                address,
-                due: address.is_none().then_some(now),
+                address: literal.and_then(|address| reachable(address, self.is_ipv4)),
+                due: literal.is_none().then_some(now),
             };
             self.known.insert(peer, target);
         }
@@ -98,7 +98,36 @@ impl Targets {
 async fn look_up(transport: &dyn Transport, text: &str, is_ipv4: bool) -> Option<SocketAddr> {
     let resolved = timeout(LOOK_UP_TIME_MAX, transport.resolve(text)).await;
     let addresses = resolved.ok()?.ok()?;
-    // A socket of one family cannot send to the other.
-    let fitting = addresses.iter().find(|found| found.is_ipv4() == is_ipv4);
-    fitting.or(addresses.first()).copied()
+    let same_family = addresses.iter().find(|found| found.is_ipv4() == is_ipv4);
+    let address = same_family.or(addresses.first()).copied()?;
+    reachable(address, is_ipv4)
+}
+
+/// The address as a socket of one family can send to it: one of IPv6 reaches both, one of IPv4 only
+/// its own.
+fn reachable(address: SocketAddr, is_ipv4: bool) -> Option<SocketAddr> {
+    match address.ip() {
+        IpAddr::V4(ip) if !is_ipv4 => {
+            let mapped = IpAddr::V6(ip.to_ipv6_mapped());
+            Some(SocketAddr::new(mapped, address.port()))
+        }
+        IpAddr::V6(_) if is_ipv4 => None,
+        IpAddr::V4(_) | IpAddr::V6(_) => Some(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_ipv6_sends_to_both_families() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let (four, six) = (address("10.0.0.2:4801"), address("[fd00::2]:4801"));
+        assert_eq!(reachable(four, true), Some(four));
+        assert_eq!(reachable(six, true), None);
+        assert_eq!(reachable(six, false), Some(six));
+        let mapped = address("[::ffff:10.0.0.2]:4801");
+        assert_eq!(reachable(four, false), Some(mapped));
+    }
 }

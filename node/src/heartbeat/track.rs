@@ -9,7 +9,7 @@ use kelp_wire::{Heartbeat, HeartbeatEcho, HeartbeatStamp};
 use super::estimate::Estimate;
 use super::exchange::Moment;
 use super::liveness::{HeartbeatState, Lost, PeerLiveness, Told};
-use super::silence::{News, Silence};
+use super::silence::{MISSING_AFTER, News, Silence};
 use super::window::Window;
 
 /// One peer. Of the datagrams only the newest leaves its content; of the older ones, counts.
@@ -100,7 +100,7 @@ impl Track {
         let newest = self.newest.as_ref();
         PeerLiveness {
             node,
-            state: self.state(),
+            state: self.state(now),
             age: self
                 .heard()
                 .map(|heard| now.saturating_duration_since(heard)),
@@ -114,8 +114,15 @@ impl Track {
         }
     }
 
-    fn state(&self) -> HeartbeatState {
-        self.silence.state()
+    /// As of now, though the last look was some beats ago.
+    fn state(&self, now: Monotonic) -> HeartbeatState {
+        let age = |heard| now.saturating_duration_since(heard);
+        match self.silence.state() {
+            HeartbeatState::Arriving if self.heard().map(age) >= Some(MISSING_AFTER) => {
+                HeartbeatState::Missing
+            }
+            state => state,
+        }
     }
 
     fn heard(&self) -> Option<Monotonic> {
