@@ -1,6 +1,8 @@
 //! The Kelp process: listeners, forwarding, peers, metrics and the command line.
 
 mod accept;
+#[doc(hidden)]
+pub mod benching;
 pub mod certs;
 pub mod cli;
 mod client_port;

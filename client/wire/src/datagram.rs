@@ -64,6 +64,12 @@ impl DatagramHeader {
         }
     }
 
+    /// Length of the whole datagram, header included.
+    #[inline]
+    pub fn length(&self) -> usize {
+        DATAGRAM_HEADER_BYTES + usize::from(self.body_bytes)
+    }
+
     /// Writes the fields.
     #[inline]
     pub const fn encode(&self) -> [u8; DATAGRAM_HEADER_BYTES] {
@@ -88,21 +94,15 @@ impl<'a> Datagram<'a> {
     /// It is not a datagram of this protocol and must not be answered.
     #[inline]
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DatagramFault> {
-        let Some(header) = bytes.first_chunk() else {
-            return Err(DatagramFault::Short);
-        };
-        let header = DatagramHeader::decode(header);
-        if header.magic != MAGIC {
-            return Err(DatagramFault::BadMagic { got: header.magic });
+        if let Some(header) = bytes.first_chunk().map(DatagramHeader::decode)
+            && header.magic == MAGIC
+            && header.length() == bytes.len()
+            && bytes.len() <= DATAGRAM_BYTES_MAX
+            && let Some(opcode) = DatagramOpcode::from_byte(header.opcode)
+        {
+            return Ok(Self { opcode, bytes });
         }
-        let length = DATAGRAM_HEADER_BYTES + usize::from(header.body_bytes);
-        if length != bytes.len() || length > DATAGRAM_BYTES_MAX {
-            return Err(DatagramFault::BadLength { got: bytes.len() });
-        }
-        let Some(opcode) = DatagramOpcode::from_byte(header.opcode) else {
-            return Err(DatagramFault::UnknownOpcode { got: header.opcode });
-        };
-        Ok(Self { opcode, bytes })
+        Err(fault_of(bytes))
     }
 
     /// What follows the header.
@@ -110,6 +110,21 @@ impl<'a> Datagram<'a> {
     pub fn body(&self) -> &'a [u8] {
         self.bytes.get(DATAGRAM_HEADER_BYTES..).unwrap_or_default()
     }
+}
+
+/// What is wrong with bytes that are no datagram; apart, so that the way of the sound ones is short.
+#[cold]
+fn fault_of(bytes: &[u8]) -> DatagramFault {
+    let Some(header) = bytes.first_chunk().map(DatagramHeader::decode) else {
+        return DatagramFault::Short;
+    };
+    if header.magic != MAGIC {
+        return DatagramFault::BadMagic { got: header.magic };
+    }
+    if header.length() != bytes.len() || bytes.len() > DATAGRAM_BYTES_MAX {
+        return DatagramFault::BadLength { got: bytes.len() };
+    }
+    DatagramFault::UnknownOpcode { got: header.opcode }
 }
 
 /// Why bytes are not a datagram of this protocol. None of these is ever answered.

@@ -60,7 +60,8 @@ impl LinkSecret {
         Ok(Self::of(&exported))
     }
 
-    fn of(exported: &[u8; KEY_BYTES + ID_BYTES]) -> Self {
+    /// The secret of these exported bytes.
+    pub(crate) fn of(exported: &[u8; KEY_BYTES + ID_BYTES]) -> Self {
         let mut id = [0; ID_BYTES];
         id.copy_from_slice(&exported[KEY_BYTES..]);
         let hmac = Hmac::new_from_slice(&exported[..KEY_BYTES]);
