@@ -55,6 +55,10 @@ pub(crate) struct TableChange {
 #[derive(Debug)]
 pub(crate) enum Committed {
     /// It is durable, and this is the new version.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "keyspaces take the version when it is published")
+    )]
     Published(Arc<Version>),
     /// The keyspace is gone, or a table that was to be removed is: nothing was changed, and the
     /// caller discards the new tables.

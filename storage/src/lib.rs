@@ -15,11 +15,6 @@
 mod batch;
 #[doc(hidden)]
 pub mod benching;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod catalog;
 mod codec;
 mod compaction;
@@ -36,36 +31,16 @@ mod identity;
 mod internal_key;
 mod keyspace;
 mod log;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod manifest;
 mod memtable;
 mod metrics;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod pinned;
 mod read_view;
 mod salt;
 mod sequence_number;
 mod sstable;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod staging;
 mod table;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "flush and compaction, which use it, are being built"
-)]
 mod version;
 mod vfs;
 mod wal;

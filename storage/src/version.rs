@@ -83,14 +83,6 @@ impl Version {
         self.tables().next().is_none()
     }
 
-    /// The length of all tables of a level.
-    pub(crate) fn level_bytes(&self, level: usize) -> u64 {
-        self.level(level)
-            .iter()
-            .map(|table| table.meta().bytes)
-            .sum()
-    }
-
     /// All tables with their levels, in the order in which they are asked for a key.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (usize, &Arc<Table>)> {
         self.levels.tables()

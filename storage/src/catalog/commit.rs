@@ -9,7 +9,7 @@ use crate::manifest::Record;
 use crate::sequence_number::SequenceNumber;
 use crate::staging::StagedVersion;
 use crate::table::{Table, TableMeta};
-use crate::version::{Levels, LevelsFault, Version};
+use crate::version::{LevelsFault, Version};
 
 impl Catalog {
     /// Changes the tables of the keyspace `id`. The new tables are opened first; then the edit is

@@ -281,6 +281,17 @@ fn a_failed_write_may_be_tried_again_and_a_failed_sync_may_not() {
 }
 
 #[test]
+fn a_staged_state_can_be_read_before_it_is_installed() {
+    let (_ship, pinned) = shipper();
+    let (_shelf, catalog) = receiver();
+    let staged = shipped(&pinned, &catalog);
+    for view in [staged.view(), pinned.view()] {
+        assert_eq!(view.get(b"m").unwrap().unwrap(), "m@8");
+        assert_eq!(view.sequence(), SequenceNumber::new(8));
+    }
+}
+
+#[test]
 fn a_description_that_is_too_long_is_refused_unread() {
     let (_shelf, catalog) = receiver();
     let refused = Staging::new(&catalog, &vec![0; (16 << 20) + 1]);

@@ -16,7 +16,7 @@ fn a_dead_table_goes_with_its_last_holder() {
     let shelf = Shelf::new(MemFs::new());
     let catalog = shelf.open().unwrap();
     let held = flush(&catalog, &["a"], 1);
-    let bytes = held.level_bytes(0);
+    let bytes = held.level(0)[0].meta().bytes;
     let name = held.level(0)[0].meta().number.sstable_name();
     let merged = merge(&catalog, &["a"], 2, 1);
     assert_eq!(tables(&shelf).len(), 2, "a reader holds the old table");
