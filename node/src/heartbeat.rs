@@ -123,6 +123,11 @@ impl Heartbeats {
         self.gauges.values(self.clock.monotonic())
     }
 
+    /// Bytes that the disk of the data directory had left at the last sample.
+    pub(crate) fn disk_free_bytes(&self) -> Option<u64> {
+        self.surroundings.look().vitals.disk_free_bytes
+    }
+
     fn count_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }

@@ -55,6 +55,10 @@ pub(crate) trait Sources: Send + Sync + 'static {
         HeartbeatCounts::default()
     }
     fn outbox(&self) -> &OutboxMetrics;
+    /// Bytes that the disk of the data directory has left; asked of nobody who may hang.
+    fn disk_free(&self) -> Option<u64> {
+        None
+    }
     /// Now, on the clock that began at [`Observer`]'s start.
     fn now(&self) -> Monotonic;
 }
@@ -118,6 +122,10 @@ impl Sources for NodeSources {
 
     fn outbox(&self) -> &OutboxMetrics {
         &self.outbox
+    }
+
+    fn disk_free(&self) -> Option<u64> {
+        self.heartbeats.disk_free_bytes()
     }
 
     fn now(&self) -> Monotonic {

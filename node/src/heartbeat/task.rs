@@ -29,16 +29,21 @@ const LOOK_INTERVAL: Duration = HEARTBEAT_INTERVAL.saturating_mul(5);
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Heartbeats {
-    /// Sends and receives until it is dropped. A port that cannot be had is tried again; the node
-    /// works without.
+    /// Sends, receives and samples until it is dropped.
     pub(crate) async fn run(&self) -> Infallible {
+        let (never, _): (Infallible, Infallible) = tokio::join!(self.exchange(), self.sample());
+        never
+    }
+
+    /// Sends and receives. A port that cannot be had is tried again; the node works without.
+    async fn exchange(&self) -> Infallible {
         let mut told = false;
         loop {
             let error = match self.transport.bind_datagrams(self.address).await {
                 Ok(socket) => {
                     let socket = socket.as_ref();
-                    let (never, _, _): (Infallible, Infallible, Infallible) =
-                        tokio::join!(self.send(socket), self.receive(socket), self.sample());
+                    let (never, _): (Infallible, Infallible) =
+                        tokio::join!(self.send(socket), self.receive(socket));
                     return never;
                 }
                 Err(error) => error,

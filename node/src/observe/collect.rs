@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use kelp_raft::{LogIndex, NodeId, RaftStatus, Role};
 use kelp_seams::Monotonic;
-use kelp_storage::StorageMetrics;
 use kelp_wire::Status;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
@@ -19,6 +18,7 @@ use super::{ConnectionMetrics, DoorReason, RequestMetrics, RespMetrics, Sources}
 use crate::peer::{PeerHealth, RefusalReason};
 
 mod heartbeats;
+mod storage;
 
 /// The only Raft group there is; its number is a label so that dashboards survive more of them.
 const GROUP: &str = "0";
@@ -170,55 +170,14 @@ impl Collector for NodeCollector {
         samples.extend(self.connections());
         samples.extend(self.resp());
         samples.extend(self.outbox());
-        samples.extend(storage(&self.sources.storage()));
+        let disk_free = self.sources.disk_free();
+        samples.extend(storage::samples(&self.sources.storage(), disk_free));
         samples.extend(raft(&status));
         samples.extend(peers(&self.sources.peers()));
         samples.push(self.refusals());
         samples.extend(heartbeats::samples(&self.sources.heartbeats()));
         samples.into_iter().map(Samples::finish).collect()
     }
-}
-
-fn storage(metrics: &StorageMetrics) -> Vec<Samples> {
-    let running = metrics.wal_sync_running.unwrap_or_default();
-    let age = metrics.wal_sync_age.map(|age| age.as_secs_f64());
-    let single = Samples::single;
-    vec![
-        single(metrics::WAL_WRITTEN_BYTES, number(metrics.wal_bytes)),
-        single(metrics::WAL_FRAMES, number(metrics.wal_frames)),
-        single(metrics::WAL_GROUPS, number(metrics.wal_groups)),
-        sync_duration(metrics),
-        single(metrics::WAL_SYNC_RUNNING, running.as_secs_f64()),
-        Samples::optional(metrics::WAL_SYNC_AGE, age),
-        single(metrics::WAL_QUEUED_BYTES, count(metrics.wal_queued_bytes)),
-        single(metrics::WAL_FILES, count(metrics.wal_files)),
-        single(metrics::MEMTABLE_BYTES, count(metrics.memtable_bytes)),
-        single(metrics::MEMTABLE_ENTRIES, count(metrics.memtable_entries)),
-        single(metrics::DISK_FULL, flag(metrics.disk_full)),
-        single(metrics::POISONED, flag(metrics.poisoned)),
-    ]
-}
-
-/// The engine counts by every power of two; the short and the long ends are taken together.
-fn sync_duration(metrics: &StorageMetrics) -> Samples {
-    let histogram = &metrics.wal_sync_histogram;
-    let first = usize::try_from(EXPONENT_MIN).unwrap_or(0);
-    let last = usize::try_from(EXPONENT_MAX).unwrap_or(0);
-    let sum_of = |range: &[u64]| range.iter().sum::<u64>();
-    let short = histogram
-        .get(..=first)
-        .map_or_else(|| sum_of(histogram), sum_of);
-    let beyond = histogram.get(last + 1..).map_or(0, sum_of);
-    let buckets = (EXPONENT_MIN..=EXPONENT_MAX)
-        .zip(first..)
-        .map(|(exponent, index)| {
-            let alone = histogram.get(index).copied().unwrap_or(0);
-            let in_bucket = if index == first { short } else { alone };
-            (seconds_of_exponent(exponent), in_bucket)
-        });
-    let mut samples = Samples::new(metrics::WAL_SYNC_DURATION);
-    samples.add_histogram(&[], buckets, beyond, metrics.wal_sync_time.as_secs_f64());
-    samples
 }
 
 fn raft(status: &RaftStatus) -> Vec<Samples> {

@@ -98,6 +98,54 @@ families! {
         "Estimated memory of all memtables.";
     MEMTABLE_ENTRIES = Gauge "kelp_storage_memtable_entries" []
         "Versions of keys in all memtables.";
+    MEMTABLES = Gauge "kelp_storage_memtables" ["state"]
+        "Memtables that hold something: active ones take writes, frozen ones wait for a flush.";
+    FLUSHES = Counter "kelp_storage_flushes_total" []
+        "Flushes of memtables to tables.";
+    FLUSH_BYTES = Counter "kelp_storage_flush_bytes_total" []
+        "Bytes of the tables that flushes wrote.";
+    FLUSH_FAILURES = Counter "kelp_storage_flush_failures_total" []
+        "Flushes that failed and were tried again.";
+    STALLS = Counter "kelp_storage_stalls_total" []
+        "How often writes had to wait for room in memtables or in level 0.";
+
+    COMPACTIONS = Counter "kelp_storage_compactions_total" []
+        "Compactions that were installed.";
+    COMPACTION_READ_BYTES = Counter "kelp_storage_compaction_read_bytes_total" []
+        "Bytes of the tables that compactions read.";
+    COMPACTION_WRITTEN_BYTES = Counter "kelp_storage_compaction_written_bytes_total" []
+        "Bytes of the tables that compactions wrote.";
+    COMPACTION_FAILURES = Counter "kelp_storage_compaction_failures_total" []
+        "Compactions that failed; they are tried again, unless an input is corrupt.";
+    COMPACTION_HALTED = Gauge "kelp_storage_compaction_halted_keyspaces" []
+        "Keyspaces whose compaction has stopped at a corrupt table.";
+    COMPACTION_DEBT = Gauge "kelp_storage_compaction_debt_bytes" []
+        "Bytes that compaction must still move until all levels are within their limits.";
+    LEVEL_TABLES = Gauge "kelp_storage_level_tables" ["level"]
+        "Tables of each level.";
+    LEVEL_BYTES = Gauge "kelp_storage_level_bytes" ["level"]
+        "Bytes of the tables of each level.";
+    ZOMBIE_TABLES = Gauge "kelp_storage_zombie_tables" []
+        "Tables that were replaced and that only open views need, or that wait to be removed.";
+    ZOMBIE_BYTES = Gauge "kelp_storage_zombie_bytes" []
+        "Bytes of such tables.";
+    MANIFEST_BYTES = Gauge "kelp_storage_manifest_bytes" []
+        "Length of the manifest, the list of tables.";
+    MANIFEST_ROLLS = Counter "kelp_storage_manifest_rolls_total" []
+        "How often the manifest was written anew.";
+
+    BLOCK_CACHE_BYTES = Gauge "kelp_storage_block_cache_bytes" []
+        "Memory of cached blocks of tables.";
+    BLOCK_CACHE_HITS = Counter "kelp_storage_block_cache_hits_total" []
+        "Blocks of tables that were found in the cache.";
+    BLOCK_CACHE_MISSES = Counter "kelp_storage_block_cache_misses_total" []
+        "Blocks of tables that had to be read from the disk.";
+    FILTER_USEFUL = Counter "kelp_storage_filter_useful_total" []
+        "Lookups that a table's filter answered without reading a block.";
+    FILTER_FALSE_POSITIVES = Counter "kelp_storage_filter_false_positives_total" []
+        "Lookups that a filter let pass though the table lacks the key.";
+    DISK_FREE = Gauge "kelp_storage_disk_free_bytes" []
+        "Bytes that the disk of the data directory has left; absent while unknown.";
     DISK_FULL = Gauge "kelp_storage_disk_full" []
         "1 while the last write found no space on the disk, else 0.";
     POISONED = Gauge "kelp_storage_poisoned" []

@@ -54,7 +54,23 @@ impl Sources for Busy {
         metrics.wal_sync_histogram[20] = 3;
         metrics.wal_sync_histogram[35] = 1;
         metrics.disk_full = true;
+        metrics.memtables = 3;
+        metrics.frozen_memtables = 2;
+        metrics.flushes = 11;
+        metrics.flush_bytes = 12;
+        metrics.compactions = 13;
+        metrics.compaction_written_bytes = 14;
+        metrics.compaction_debt_bytes = 15;
+        metrics.level_tables[1] = 16;
+        metrics.level_bytes[6] = 17;
+        metrics.block_cache_hits = 18;
+        metrics.filter_false_positives = 19;
+        metrics.stalls = 20;
         metrics
+    }
+
+    fn disk_free(&self) -> Option<u64> {
+        Some(1 << 40)
     }
 
     fn peers(&self) -> Vec<PeerHealth> {
@@ -241,6 +257,19 @@ fn state_of_the_parts_is_read_at_the_scrape() {
         "kelp_storage_wal_sync_duration_seconds_bucket{le=\"+Inf\"} 6",
         "kelp_storage_wal_sync_duration_seconds_sum 2",
         "kelp_storage_disk_full 1",
+        "kelp_storage_disk_free_bytes 1099511627776",
+        "kelp_storage_memtables{state=\"active\"} 1",
+        "kelp_storage_memtables{state=\"frozen\"} 2",
+        "kelp_storage_flushes_total 11",
+        "kelp_storage_flush_bytes_total 12",
+        "kelp_storage_compactions_total 13",
+        "kelp_storage_compaction_written_bytes_total 14",
+        "kelp_storage_compaction_debt_bytes 15",
+        "kelp_storage_level_tables{level=\"1\"} 16",
+        "kelp_storage_level_bytes{level=\"6\"} 17",
+        "kelp_storage_block_cache_hits_total 18",
+        "kelp_storage_filter_false_positives_total 19",
+        "kelp_storage_stalls_total 20",
         "kelp_node_certificate_expiry_timestamp_seconds 1767225600",
     ] {
         assert_line(&text, line);
@@ -333,6 +362,9 @@ fn names_follow_the_rules() {
         "term",
         "role",
         "connected",
+        "memtables",
+        "tables",
+        "keyspaces",
     ];
     let flags = ["disk_full", "poisoned", "blocked"];
     // Whoever sends them gives them their unit.

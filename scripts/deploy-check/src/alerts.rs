@@ -89,6 +89,12 @@ impl Alerts {
         self.0.len()
     }
 
+    /// Whether the alert is about a stretch of time, not about the moment.
+    pub(crate) fn looks_back(&self, name: &str) -> bool {
+        let alert = self.0.iter().find(|alert| alert.name == name);
+        alert.is_some_and(|alert| alert.expr.contains('['))
+    }
+
     /// All alerts, in the order of the files.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Alert> {
         self.0.iter()

@@ -44,11 +44,12 @@ pub(crate) fn run(root: &Path, kelp: &Path, seconds: u64, pages: &[Page]) -> Res
     cluster.node("start", leader)?;
     load.finish()?;
     prometheus.wait_until_all_up(cluster.http().len(), RECOVERY_MAX)?;
-    prometheus.wait_until_no_alert(RECOVERY_MAX)?;
+    let rules = alerts::read(root)?;
+    prometheus.wait_until_no_alert(&rules, RECOVERY_MAX)?;
     cluster.check_metrics()?;
     let window = begin.elapsed();
     let mut faults = verdict::panels(&prometheus, window, pages)?;
-    faults.extend(verdict::alerts(&prometheus, window, &alerts::read(root)?)?);
+    faults.extend(verdict::alerts(&prometheus, window, &rules)?);
     verdict::remark_unseen(&prometheus, root, pages)?;
     for fault in &faults {
         println!("fault: {fault}");

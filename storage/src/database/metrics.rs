@@ -20,6 +20,7 @@ pub(super) fn collect(shared: &Shared) -> StorageMetrics {
     metrics.manifest_bytes = catalog.manifest_bytes;
     metrics.manifest_rolls = catalog.manifest_rolls;
     metrics.block_cache_bytes = shared.catalog.cache().bytes();
+    shared.catalog.cache().counters().fill(&mut metrics);
     metrics
 }
 

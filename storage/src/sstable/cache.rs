@@ -1,12 +1,14 @@
 //! Blocks that were read, shared by all tables of the process.
 
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
 use super::block::Block;
 use super::properties::Birth;
+use crate::metrics::StorageMetrics;
 
 /// A block above this is not kept: it would push out too many others, and reading it is dominated
 /// by its length anyway.
@@ -27,6 +29,39 @@ const USUAL_BLOCK_BYTES: u64 = 4096;
 /// A bounded cache of decompressed, checked blocks.
 pub(crate) struct BlockCache {
     blocks: Cache<BlockKey, Block, BlockWeighter, BuildHasherDefault<BlockHasher>>,
+    counters: ReadCounters,
+}
+
+/// What lookups in tables came to. Statistics only: a lookup that is tried again after the disk was
+/// asked counts its steps again.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCounters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    filter_useful: AtomicU64,
+    filter_false_positives: AtomicU64,
+}
+
+impl ReadCounters {
+    pub(super) fn missed(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn filtered(&self) {
+        self.filter_useful.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn passed_in_vain(&self) {
+        self.filter_false_positives.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds these counts to a snapshot of the engine's.
+    pub(crate) fn fill(&self, metrics: &mut StorageMetrics) {
+        metrics.block_cache_hits = self.hits.load(Ordering::Relaxed);
+        metrics.block_cache_misses = self.misses.load(Ordering::Relaxed);
+        metrics.filter_useful = self.filter_useful.load(Ordering::Relaxed);
+        metrics.filter_false_positives = self.filter_false_positives.load(Ordering::Relaxed);
+    }
 }
 
 /// Names a block in any table of any database, for ever: files are never named by inode.
@@ -69,17 +104,27 @@ impl BlockCache {
                 BuildHasherDefault::default(),
                 DefaultLifecycle::default(),
             ),
+            counters: ReadCounters::default(),
         }
     }
 
     pub(super) fn get(&self, key: BlockKey) -> Option<Block> {
-        self.blocks.get(&key)
+        let found = self.blocks.get(&key);
+        if found.is_some() {
+            self.counters.hits.fetch_add(1, Ordering::Relaxed);
+        }
+        found
     }
 
     pub(super) fn insert(&self, key: BlockKey, block: &Block) {
         if block.bytes() <= CACHED_BLOCK_BYTES_MAX {
             self.blocks.insert(key, block.clone());
         }
+    }
+
+    /// What lookups in the tables that share the cache came to.
+    pub(crate) fn counters(&self) -> &ReadCounters {
+        &self.counters
     }
 
     /// The memory that is taken now.

@@ -166,8 +166,12 @@ impl SstableReader {
         load: impl Fn(Handle) -> Result<Option<Block>, SstableError>,
     ) -> Result<CachedLookup, SstableError> {
         let outside = user_key < &*self.properties.smallest || user_key > &*self.properties.largest;
+        if outside {
+            return Ok(CachedLookup::Absent);
+        }
         let filtered = |filter: &Filter| !filter.may_contain(filter::hash(user_key));
-        if outside || self.filter.as_ref().is_some_and(filtered) {
+        if self.filter.as_ref().is_some_and(filtered) {
+            self.cache.counters().filtered();
             return Ok(CachedLookup::Absent);
         }
         let trailer = Trailer::newest_at(sequence);
@@ -184,7 +188,11 @@ impl SstableReader {
         let place = block
             .find(user_key, trailer)
             .map_err(|fault| self.corrupt(handle.offset, fault))?;
-        let found = place.filter(|place| place.is_user_key).map(|place| Found {
+        let place = place.filter(|place| place.is_user_key);
+        if place.is_none() && self.filter.is_some() {
+            self.cache.counters().passed_in_vain();
+        }
+        let found = place.map(|place| Found {
             sequence: place.trailer.sequence(),
             kind: place.trailer.kind(),
             value: block.value(&place),
@@ -233,6 +241,7 @@ impl SstableReader {
         if let Some(block) = self.cached_block(handle) {
             return Ok(block);
         }
+        self.cache.counters().missed();
         let bytes = read_block(&*self.file, &self.path, handle, self.salt)?;
         let block =
             Block::decode(bytes.into()).map_err(|fault| self.corrupt(handle.offset, fault))?;

@@ -14,6 +14,7 @@ use super::*;
 use crate::file_number::FileNumber;
 use crate::identity::DatabaseId;
 use crate::internal_key::Trailer;
+use crate::metrics::StorageMetrics;
 use crate::vfs::{MemFs, Vfs};
 
 /// User key, sequence number, and a value or none for a tombstone.

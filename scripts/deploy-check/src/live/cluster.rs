@@ -45,7 +45,7 @@ impl Cluster {
         let mut command = Command::new(&kelp);
         command
             .env("KELP_TELEMETRY", "local")
-            .args(["dev", "--base-port", "0", "--dir"])
+            .args(["dev", "--base-port", "0", "--resp-port", "0", "--dir"])
             .arg(directory);
         let mut process = Process::start(command.stdout(Stdio::piped()))?;
         let output = process

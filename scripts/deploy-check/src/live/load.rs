@@ -30,7 +30,7 @@ pub(super) struct Load {
 pub(super) fn start(cluster: &Cluster, duration: Duration) -> Result<Load> {
     let duration_text = format!("{}s", duration.as_secs());
     let mut bench = cluster.command(&["bench", "--clients", "6", "--pipeline", "8"]);
-    bench.args(["--reads", "50", "--keys", "20000", "--value-bytes", "512"]);
+    bench.args(["--reads", "50", "--keys", "5000", "--value-bytes", "16KiB"]);
     bench
         .args(["--duration", &duration_text])
         .stdout(Stdio::null());

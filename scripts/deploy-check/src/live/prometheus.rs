@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::process::Process;
+use crate::alerts::Alerts;
 
 /// Between two scrapes; also the step of range queries.
 const SCRAPE_SECONDS: u64 = 1;
@@ -85,14 +86,18 @@ impl Prometheus {
         })
     }
 
-    /// Waits until no alert fires or is about to.
-    pub(super) fn wait_until_no_alert(&self, limit: Duration) -> Result<()> {
+    /// Waits until no alert fires or is about to. What looks back over minutes may still be about
+    /// to: it sees the load and the kill.
+    pub(super) fn wait_until_no_alert(&self, rules: &Alerts, limit: Duration) -> Result<()> {
         let end = Instant::now() + limit;
         loop {
             let answer = self.ask("alerts", &[])?;
             let alerts = answer["alerts"].as_array().context("no list of alerts")?;
-            let names = alerts.iter().map(|alert| alert["labels"].to_string());
-            let names: Vec<_> = names.collect();
+            let left = alerts.iter().filter(|alert| {
+                let name = alert["labels"]["alertname"].as_str().unwrap_or_default();
+                alert["state"] == "firing" || !rules.looks_back(name)
+            });
+            let names: Vec<_> = left.map(|alert| alert["labels"].to_string()).collect();
             if names.is_empty() {
                 return Ok(());
             }

@@ -87,3 +87,27 @@ fn tables_with_the_same_offsets_do_not_share_blocks() {
         }
     }
 }
+
+#[test]
+fn lookups_are_counted_by_what_they_came_to() {
+    let (reader, cache) = table(&small(), 1 << 20);
+    let counts = || {
+        let mut metrics = StorageMetrics::default();
+        cache.counters().fill(&mut metrics);
+        metrics
+    };
+    for _ in 0..3 {
+        let found = reader.get(b"key \x01", SequenceNumber::MAX).unwrap();
+        assert!(found.is_some());
+    }
+    let read = counts();
+    assert!(read.block_cache_misses > 0 && read.block_cache_hits >= 2 * read.block_cache_misses);
+    assert_eq!((read.filter_useful, read.filter_false_positives), (0, 0));
+    for number in 0..1_000_u32 {
+        let key = [b"key \0".as_slice(), &number.to_be_bytes()].concat();
+        assert_eq!(reader.get(&key, SequenceNumber::MAX).unwrap(), None);
+    }
+    let absent = counts();
+    assert_eq!(absent.filter_useful + absent.filter_false_positives, 1_000);
+    assert!(absent.filter_useful > 950);
+}
