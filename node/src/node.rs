@@ -26,7 +26,8 @@ use std::sync::atomic::AtomicBool;
 
 use kelp_client::{Listener, Transport};
 use kelp_raft::{
-    ClusterId, GroupId, Member, NodeId, Raft, RaftOptions, RaftParts, StateReader, Timing,
+    ClusterId, GroupId, LogRetention, Member, NodeId, Raft, RaftOptions, RaftParts, StateReader,
+    Timing,
 };
 use kelp_seams::{Clock, Executor};
 use kelp_storage::{Database, DatabaseOptions, Seams};
@@ -192,6 +193,7 @@ impl Core {
             cluster: options.cluster,
             group: GROUP,
             timing: options.timing,
+            retention: LogRetention::default(),
         };
         let parts = RaftParts {
             database: database.clone(),

@@ -18,7 +18,9 @@ pub(crate) mod sender;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::BytesMut;
-use kelp_raft::{ApplyObserver, Boot, LogIndex, NodeId, OwnSubBatch, StateView, SubBatchOutcome};
+use kelp_raft::{
+    ApplyObserver, BatchNumber, Boot, LogIndex, NodeId, OwnSubBatch, StateView, SubBatchOutcome,
+};
 use kelp_seams::Monotonic;
 use tokio::sync::{Notify, watch};
 
@@ -31,7 +33,8 @@ pub(crate) trait Waiter: Send + Sync + 'static {
     fn written(&self, token: u32, outcome: WriteOutcome);
     /// The read behind `token` is to be served from this view.
     fn view_ready(&self, token: u32, view: StateView);
-    /// The read behind `token` lost its sub-batch: the write before it was not executed.
+    /// The read behind `token` lost its sub-batch: the write before it was not executed, or this
+    /// node never had the state right after it.
     fn ride_lost(&self, token: u32);
 }
 
@@ -160,6 +163,16 @@ impl ApplyObserver for Proposer {
             for rider in riders {
                 rider.waiter.view_ready(rider.token, sub_batch.view.clone());
             }
+        }
+    }
+
+    fn installed(&self, _index: LogIndex, own_last: Option<(Boot, BatchNumber)>) {
+        let Some((_, last)) = own_last.filter(|(boot, _)| *boot == self.boot) else {
+            return;
+        };
+        let riders = self.lock().skipped(last);
+        for rider in riders {
+            rider.waiter.ride_lost(rider.token);
         }
     }
 }

@@ -14,9 +14,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt, StreamExt};
 use kelp_raft::{
-    ApplyObserver, BatchNumber, Boot, BusError, ClusterId, EntryBuilder, GroupId, LogIndex, Member,
-    NodeId, Operation, OwnSubBatch, PeerBus, PeerClass, PeerHandler, Raft, RaftOptions, RaftParts,
-    Role, SubBatchBuilder, SubBatchId, Timing,
+    ApplyObserver, BatchNumber, Boot, BusError, ClusterId, EntryBuilder, GroupId, LogIndex,
+    LogRetention, Member, NodeId, Operation, OwnSubBatch, PeerBus, PeerClass, PeerHandler, Raft,
+    RaftOptions, RaftParts, Role, SubBatchBuilder, SubBatchId, Timing,
 };
 use kelp_seams::{Clock, OsRng, SystemClock, ThreadExecutor};
 use kelp_storage::{Database, DatabaseOptions, RealFs, Seams};
@@ -104,6 +104,8 @@ struct Deaf;
 
 impl ApplyObserver for Deaf {
     fn applied(&self, _index: LogIndex, _own: &[OwnSubBatch<'_>]) {}
+
+    fn installed(&self, _index: LogIndex, _own_last: Option<(Boot, BatchNumber)>) {}
 }
 
 async fn start(number: u16, root: &Path, handlers: &Handlers) -> Result<Raft, AnyError> {
@@ -123,6 +125,7 @@ async fn start(number: u16, root: &Path, handlers: &Handlers) -> Result<Raft, An
         cluster: ClusterId::new([7; 16]),
         group: GroupId::new(0),
         timing: Timing::default(),
+        retention: LogRetention::default(),
     };
     let links = Mutex::default();
     let bus = Arc::new(Direct {

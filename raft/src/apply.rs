@@ -136,6 +136,11 @@ impl EntryApplier {
         self.chain
     }
 
+    /// How far the sub-batches of `node` are executed.
+    pub fn progress_of(&self, node: NodeId) -> Option<NodeProgress> {
+        self.nodes.get(&node).copied()
+    }
+
     /// Appends to `batch` what the entry at `position` with this `payload` changes, and tells its
     /// answers.
     ///

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kelp_storage::StorageError;
 
-use crate::model::{ClusterId, NodeId};
+use crate::model::{ClusterId, LogIndex, NodeId};
 
 /// Why a replica does not start.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,14 @@ pub enum StartError {
     /// The engine failed: see its error.
     #[error("storage failed")]
     Storage(#[from] StorageError),
+    /// Entries between the state and the log are gone: replace the node.
+    #[error("state ends before entry {needed}, but the log begins at entry {first}")]
+    LogGap {
+        /// The first entry that the state lacks.
+        needed: LogIndex,
+        /// The first entry that the log has, or would have.
+        first: LogIndex,
+    },
     /// openraft refused to start on this data.
     #[error("raft refused to start: {0}")]
     Raft(String),
@@ -105,4 +113,16 @@ pub enum ReadError {
     /// The replica is stopped.
     #[error("raft is stopped")]
     Stopped,
+}
+
+/// An error with its sources, for the log.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }

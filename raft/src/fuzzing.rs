@@ -28,6 +28,15 @@ pub fn peer_request(bytes: &Bytes) {
         Some(RaftKind::Transfer) => check(body, message::decode_transfer, |ask| {
             body_of(message::encode_transfer(group, ask))
         }),
+        Some(RaftKind::SnapshotBegin) => check(body, message::decode_begin, |begin| {
+            body_of(message::encode_begin(group, begin))
+        }),
+        Some(RaftKind::SnapshotChunk) => check(body, message::decode_chunk, |chunk| {
+            body_of(message::encode_chunk(group, chunk))
+        }),
+        Some(RaftKind::SnapshotFinish) => check(body, message::decode_finish, |transfer| {
+            body_of(message::encode_finish(group, *transfer))
+        }),
         // The body of a read index request is empty.
         Some(RaftKind::ReadIndex) | None => {}
     }
@@ -56,6 +65,13 @@ pub fn peer_reply(bytes: &Bytes) {
         ),
         Some(RaftKind::ReadIndex) => {
             check(body, message::decode_read_reply, message::encode_read_reply);
+        }
+        Some(RaftKind::SnapshotBegin | RaftKind::SnapshotChunk | RaftKind::SnapshotFinish) => {
+            check(
+                body,
+                message::decode_snapshot_reply,
+                message::encode_snapshot_reply,
+            );
         }
         None => {}
     }

@@ -24,7 +24,9 @@
 //! - A restarted leader never resumes its term (`options`): it may have lost a tail that followers
 //!   have.
 //! - Reads never depend on a lease (`read_index`).
-//! - The log is kept whole. The state is rebuilt from it at start (`recovery`).
+//! - The log is discarded only as far as the state is flushed (`retention`). What was committed and
+//!   not flushed is applied again at start (`recovery`).
+//! - A node whose next entry is discarded gets the flushed state (`snapshot`), whole or not at all.
 
 mod applier;
 mod apply;
@@ -45,7 +47,9 @@ mod payload;
 mod raft;
 mod read_index;
 mod recovery;
+mod retention;
 mod server;
+mod snapshot;
 mod state;
 mod state_machine;
 mod type_config;
@@ -74,8 +78,9 @@ pub use model::{
 };
 pub use observer::{ApplyObserver, OwnSubBatch};
 pub use options::{RaftOptions, RaftParts, Timing};
-pub use raft::{Proposal, Raft, RaftStatus, Role, StopReason};
+pub use raft::{Proposal, Raft, RaftStatus, Role, SnapshotStatus, StopReason};
 pub use read_index::ReadPoint;
+pub use retention::LogRetention;
 pub use state::{
     AppliedRecord, CachedRecord, ChainRecord, Limits, MembershipRecord, MetaKey, NodeProgress,
     Page, PageLimits, Record, Scan, ScanRange, StateError, StateKey, StateReader, StateView,

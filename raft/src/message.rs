@@ -9,6 +9,7 @@
 mod append;
 mod election;
 mod read;
+mod snapshot;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kelp_seams::WallMillis;
@@ -23,6 +24,11 @@ pub(crate) use election::{
     encode_transfer_reply, encode_vote, encode_vote_reply,
 };
 pub(crate) use read::{ReadIndexReply, decode_read_reply, encode_read_reply};
+pub(crate) use snapshot::{
+    BEGIN_BYTES_MAX, CHUNK_BYTES_MAX, Meta, Position, SnapshotBegin, SnapshotChunk, SnapshotReply,
+    TransferId, decode_begin, decode_chunk, decode_finish, decode_snapshot_reply, encode_begin,
+    encode_chunk, encode_finish, encode_snapshot_reply,
+};
 
 /// Version of the envelope and of all bodies.
 pub const PEER_MESSAGE_VERSION: u8 = 1;
@@ -44,6 +50,9 @@ pub(crate) enum RaftKind {
     PreVote = 3,
     Transfer = 4,
     ReadIndex = 5,
+    SnapshotBegin = 6,
+    SnapshotChunk = 7,
+    SnapshotFinish = 8,
 }
 
 impl RaftKind {
@@ -54,6 +63,9 @@ impl RaftKind {
             3 => Self::PreVote,
             4 => Self::Transfer,
             5 => Self::ReadIndex,
+            6 => Self::SnapshotBegin,
+            7 => Self::SnapshotChunk,
+            8 => Self::SnapshotFinish,
             _ => return None,
         })
     }

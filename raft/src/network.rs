@@ -2,7 +2,8 @@
 //!
 //! One client per peer and purpose: log entries travel on the append connections, heartbeats,
 //! votes and transfers on the control connections, so that a large append never delays the
-//! message that keeps the leader in office. Append requests are pipelined: the bus keeps the order
+//! message that keeps the leader in office. Snapshots have a connection of their own, too, and a limit
+//! of bytes per second. Append requests are pipelined: the bus keeps the order
 //! of calls, so several may be on their way while their replies are awaited in turn.
 
 mod pipeline;
@@ -27,7 +28,7 @@ use crate::codec::CodecError;
 use crate::links::Links;
 use crate::message::{self, RaftKind};
 use crate::model::NodeId;
-use crate::state_machine::{Image, NoImage};
+use crate::snapshot::{self, Image, Shipping, Snapshot};
 use crate::type_config::{MemberNode, TypeConfig, Vote, node_of};
 
 use pipeline::Pipeline;
@@ -35,16 +36,18 @@ use pipeline::Pipeline;
 /// Makes the clients of a replica.
 pub(crate) struct Network {
     links: Arc<Links>,
+    shipping: Arc<Shipping>,
 }
 
 impl Network {
-    pub(crate) fn new(links: Arc<Links>) -> Self {
-        Self { links }
+    pub(crate) fn new(links: Arc<Links>, shipping: Arc<Shipping>) -> Self {
+        Self { links, shipping }
     }
 
     fn client(&self, target: u64, class: PeerClass) -> Client {
         Client {
             links: Arc::clone(&self.links),
+            shipping: Arc::clone(&self.shipping),
             target: node_of(target),
             append_class: class,
         }
@@ -70,6 +73,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
 /// Reaches one peer for one purpose.
 pub(crate) struct Client {
     links: Arc<Links>,
+    shipping: Arc<Shipping>,
     target: NodeId,
     append_class: PeerClass,
 }
@@ -166,12 +170,21 @@ impl RaftNetworkV2<TypeConfig> for Client {
 
     async fn full_snapshot(
         &mut self,
-        _vote: Vote,
-        snapshot: NoImage,
-        _cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        vote: Vote,
+        snapshot: Snapshot,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        // Its timeout is for the whole, which says nothing when states may be large.
         _option: RPCOption,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        match snapshot.snapshot {}
+        snapshot::send(
+            &self.links,
+            &self.shipping,
+            self.target,
+            vote,
+            snapshot,
+            cancel,
+        )
+        .await
     }
 
     async fn transfer_leader(

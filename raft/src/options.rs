@@ -1,6 +1,6 @@
 //! What a caller decides about a group, and how that becomes an openraft configuration.
 //!
-//! Timing is the only tunable. Everything else is fixed here because a different value is unsafe
+//! Timing and the retention of the log are tunable. Everything else is fixed here because a different value is unsafe
 //! or breaks an assumption elsewhere in the crate; each such line says which.
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::bus::PeerBus;
 use crate::error::StartError;
 use crate::model::{ClusterId, GroupId, NodeId};
 use crate::observer::ApplyObserver;
+use crate::retention::LogRetention;
 
 /// Log entries per append request; its bytes are cut by the log reader, long before this.
 const APPEND_ENTRIES_MAX: u64 = 4096;
@@ -61,6 +62,8 @@ pub struct RaftOptions {
     pub group: GroupId,
     /// Election and heartbeat timing.
     pub timing: Timing,
+    /// How much of the log is kept.
+    pub retention: LogRetention,
 }
 
 /// What a replica is built from.
@@ -114,7 +117,7 @@ pub(crate) fn raft_config(
         // An isolated leader must let a connected majority elect another one.
         quorum_loss_probe_interval: Some(election_max.saturating_mul(2)),
         max_payload_entries: APPEND_ENTRIES_MAX,
-        // The log is kept whole: nothing triggers a snapshot or a purge.
+        // `retention` decides, by bytes.
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: u64::MAX,
         api_channel_size: Some(CORE_QUEUE_MAX),

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kelp_seams::{Clock, WallMillis};
+use kelp_storage::Log;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{InitializeError, RaftError as OpenraftError};
 use tokio::sync::watch;
@@ -22,12 +23,13 @@ use crate::links::Links;
 use crate::model::{LogIndex, Member, NodeId, StampMillis};
 use crate::read_index::{ReadIndex, ReadPoint};
 use crate::server::{LeaderContact, Server};
+use crate::snapshot::Shipping;
 use crate::state::StateReader;
 use crate::state_machine::OpenRaft;
 use crate::type_config::{MemberNode, node_of, raft_node};
 
 pub use propose::Proposal;
-pub use status::{RaftStatus, Role, StopReason};
+pub use status::{RaftStatus, Role, SnapshotStatus, StopReason};
 
 /// A replica of one Raft group. Clones refer to the same replica.
 ///
@@ -40,6 +42,8 @@ pub struct Raft {
 struct Inner {
     raft: OpenRaft,
     links: Arc<Links>,
+    log: Log,
+    shipping: Arc<Shipping>,
     reads: Arc<ReadIndex>,
     server: Arc<Server>,
     contact: Arc<LeaderContact>,
@@ -212,6 +216,7 @@ impl Raft {
             tracing::error!(%error, "raft core did not end cleanly");
         }
         self.inner.applier.stop();
+        self.inner.server.snapshots.stop().await;
     }
 }
 

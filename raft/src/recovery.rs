@@ -1,4 +1,4 @@
-//! Rebuilding the state at start: every entry that was known to be committed is applied again.
+//! Bringing the state up to date at start: what was committed and not flushed is applied again.
 //!
 //! The state lives in memory until it is flushed, so after a restart it is behind the log. openraft
 //! would catch up by itself, but reads whole pieces of the log without a limit of bytes; this does
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use kelp_storage::Log;
 
-use crate::applier::{Applier, Chunk, Occasion};
+use crate::applier::{Applier, Chunk, Occasion, Unflushed};
 use crate::error::StartError;
 use crate::log_store::{LogStore, READ_BYTES_MAX};
+use crate::message::Meta;
+use crate::model::LogIndex;
 use crate::options::{RaftOptions, RaftParts};
-use crate::payload;
+use crate::snapshot::described;
 use crate::state::{StateError, StateReader};
-use crate::state_machine::Applied;
-use crate::type_config::{StoredMembership, log_id_of};
 
 /// Opens the state and brings it up to what is known to be committed.
 pub(crate) async fn open_state(
@@ -24,27 +24,42 @@ pub(crate) async fn open_state(
     parts: &RaftParts,
     log: &Log,
     store: &LogStore,
-) -> Result<(Applier, StateReader, Applied), StartError> {
+    unflushed: Arc<Unflushed>,
+) -> Result<(Applier, StateReader, Meta), StartError> {
     let reader = StateReader::open(&parts.database, options.group)?;
     let keyspace = reader.keyspace().clone();
     let executor = &*parts.seams.executor;
     let observer = Arc::clone(&parts.observer);
-    let applier =
-        Applier::spawn(executor, keyspace, options.node, observer).map_err(state_error)?;
-    if let Err(error) = replay(log, store, &applier).await {
+    let spawned = Applier::spawn(executor, keyspace, options.node, observer, unflushed);
+    let applier = spawned.map_err(state_error)?;
+    if let Err(error) = catch_up(log, store, &applier).await {
         applier.stop();
         return Err(error);
     }
-    let start = described(&reader)?;
+    let start = described(&reader.view()).map_err(state_error)?;
     Ok((applier, reader, start))
+}
+
+async fn catch_up(log: &Log, store: &LogStore, applier: &Applier) -> Result<(), StartError> {
+    let needed = next_after(applier);
+    let purged = log.purged().map(|purged| purged.index);
+    if let Some(first) = purged.map(LogIndex::next).filter(|first| *first > needed) {
+        return Err(StartError::LogGap { needed, first });
+    }
+    replay(log, store, applier).await
+}
+
+/// The first entry that the state lacks.
+fn next_after(applier: &Applier) -> LogIndex {
+    let done = applier.progress().borrow().applied;
+    done.map_or(LogIndex::new(0), LogIndex::next)
 }
 
 async fn replay(log: &Log, store: &LogStore, applier: &Applier) -> Result<(), StartError> {
     let Some(committed) = log.committed() else {
         return Ok(());
     };
-    let done = applier.progress().borrow().applied;
-    let mut next = done.map_or(0, |last| last.get() + 1);
+    let mut next = next_after(applier).get();
     let end = committed.index.get() + 1;
     if next >= end {
         return Ok(());
@@ -76,21 +91,6 @@ async fn replay(log: &Log, store: &LogStore, applier: &Applier) -> Result<(), St
         result.map_err(|error| StartError::Corrupt(error.to_string()))?;
     }
     Ok(())
-}
-
-/// What the state says about itself.
-fn described(reader: &StateReader) -> Result<Applied, StartError> {
-    let view = reader.view();
-    let last = view.applied_position().map_err(state_error)?.map(log_id_of);
-    let membership = match view.membership().map_err(state_error)? {
-        Some(record) => {
-            let membership = payload::decode_membership(record.payload)
-                .map_err(|error| StartError::Corrupt(format!("membership record: {error}")))?;
-            StoredMembership::new(Some(log_id_of(record.position)), membership)
-        }
-        None => StoredMembership::default(),
-    };
-    Ok(Applied { last, membership })
 }
 
 fn state_error(error: StateError) -> StartError {

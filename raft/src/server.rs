@@ -14,9 +14,10 @@ use kelp_seams::{Clock, Monotonic};
 use openraft::raft::AppendEntriesResponse;
 
 use crate::bus::{HandleError, PeerClass, PeerHandler};
-use crate::message::{self, EnvelopeError, PeerReply, PeerRequest, RaftKind};
+use crate::message::{self, EnvelopeError, PeerReply, PeerRequest, RaftKind, SnapshotReply};
 use crate::model::{GroupId, NodeId};
 use crate::read_index::ReadIndex;
+use crate::snapshot::Receiver;
 use crate::state_machine::OpenRaft;
 use crate::type_config::{Vote, node_of};
 
@@ -49,6 +50,7 @@ pub(crate) struct Server {
     pub(crate) group: GroupId,
     pub(crate) raft: OpenRaft,
     pub(crate) reads: Arc<ReadIndex>,
+    pub(crate) snapshots: Arc<Receiver>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) contact: Arc<LeaderContact>,
 }
@@ -95,6 +97,9 @@ impl Server {
             RaftKind::Vote | RaftKind::PreVote => self.vote(from, kind, request.body)?,
             RaftKind::Transfer => self.transfer(from, request.body)?,
             RaftKind::ReadIndex => self.read_index(),
+            RaftKind::SnapshotBegin => self.snapshot_begin(from, request.body)?,
+            RaftKind::SnapshotChunk => self.snapshot_chunk(from, request.body)?,
+            RaftKind::SnapshotFinish => self.snapshot_finish(from, request.body)?,
         };
         Ok((kind, answer))
     }
@@ -150,6 +155,38 @@ impl Server {
         let reads = Arc::clone(&self.reads);
         async move { Ok(message::encode_read_reply(&reads.answer_peer().await)) }.boxed()
     }
+
+    fn snapshot_begin(&self, from: NodeId, body: Bytes) -> Result<Answer, HandleError> {
+        let begin = message::decode_begin(body).map_err(|error| malformed(&error))?;
+        check_speaker(from, &begin.vote)?;
+        let last = begin.meta.last_log_id;
+        // openraft panics on a snapshot that no leader can have made.
+        if !begin.vote.committed || last.is_none_or(|last| last.leader_id > begin.vote.leader_id) {
+            let message = format!("node {from} cannot lead with a snapshot at {last:?}");
+            return Err(HandleError::Malformed(message));
+        }
+        let snapshots = Arc::clone(&self.snapshots);
+        let answer = async move { Ok(reply(&snapshots.begin(from, begin).await)) };
+        Ok(answer.boxed())
+    }
+
+    fn snapshot_chunk(&self, from: NodeId, body: Bytes) -> Result<Answer, HandleError> {
+        let chunk = message::decode_chunk(body).map_err(|error| malformed(&error))?;
+        let snapshots = Arc::clone(&self.snapshots);
+        let answer = async move { Ok(reply(&snapshots.chunk(from, chunk).await)) };
+        Ok(answer.boxed())
+    }
+
+    fn snapshot_finish(&self, from: NodeId, body: Bytes) -> Result<Answer, HandleError> {
+        let transfer = message::decode_finish(body).map_err(|error| malformed(&error))?;
+        let snapshots = Arc::clone(&self.snapshots);
+        let answer = async move { Ok(reply(&snapshots.finish(from, transfer).await)) };
+        Ok(answer.boxed())
+    }
+}
+
+fn reply(reply: &SnapshotReply) -> Bytes {
+    message::encode_snapshot_reply(reply)
 }
 
 /// A vote names the node that leads or wants to; only that node may send it.

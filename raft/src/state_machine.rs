@@ -1,28 +1,24 @@
 //! openraft's state machine: hands committed entries to the applier and waits for its ticket.
 //!
 //! openraft calls from an async task; applying is work for a job of its own, so this module only
-//! packs entries and the proposers' responders into chunks. There are no snapshots: the log is
-//! kept whole, so nobody ever asks for one, and [`Image`] has no value by which one could exist.
+//! packs entries and the proposers' responders into chunks. A snapshot is the flushed state, pinned
+//! when somebody asks for it; one that was received goes to the applier like entries do.
 
 use std::io;
+use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
+use kelp_storage::Keyspace;
 use openraft::storage::{EntryResponder, RaftStateMachine};
-use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::{OptionalSend, RaftSnapshotBuilder};
 
 use crate::applier::{Applier, Chunk, Occasion};
+use crate::message::Meta;
+use crate::snapshot::{self, Image, Shipping, Snapshot, SnapshotCounters};
 use crate::type_config::{LogId, LogPayload, StoredMembership, TypeConfig};
 
 /// openraft, instantiated.
 pub(crate) type OpenRaft = openraft::Raft<TypeConfig, StateMachine>;
-
-/// The data of a snapshot. It has no values: snapshots are not made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Image {}
-
-/// A snapshot that cannot exist.
-pub(crate) type NoImage = SnapshotOf<TypeConfig, Image>;
 
 /// Entries handed to the applier at once, so that a step of it stays short.
 const CHUNK_ENTRIES_MAX: usize = 64;
@@ -30,24 +26,25 @@ const CHUNK_ENTRIES_MAX: usize = 64;
 /// Bytes handed to the applier at once; a larger entry goes alone.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
-/// What the state says about itself.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Applied {
-    pub(crate) last: Option<LogId>,
-    pub(crate) membership: StoredMembership,
-}
-
 /// The state machine that openraft drives.
 pub(crate) struct StateMachine {
     applier: Applier,
-    applied: Applied,
+    /// What the state says about itself.
+    applied: Meta,
+    builder: Builder,
 }
 
 impl StateMachine {
-    pub(crate) fn new(applier: Applier, start: Applied) -> Self {
+    pub(crate) fn new(
+        applier: Applier,
+        start: Meta,
+        keyspace: Keyspace,
+        shipping: Arc<Shipping>,
+    ) -> Self {
         Self {
             applier,
             applied: start,
+            builder: Builder { keyspace, shipping },
         }
     }
 
@@ -57,9 +54,9 @@ impl StateMachine {
         };
         let membership = chunk.last_membership();
         self.applier.apply(chunk, Occasion::Running).await?;
-        self.applied.last = Some(last);
+        self.applied.last_log_id = Some(last);
         if let Some(membership) = membership {
-            self.applied.membership = membership;
+            self.applied.last_membership = membership;
         }
         Ok(())
     }
@@ -67,10 +64,13 @@ impl StateMachine {
 
 impl RaftStateMachine<TypeConfig> for StateMachine {
     type SnapshotData = Image;
-    type SnapshotBuilder = NoSnapshots;
+    type SnapshotBuilder = Builder;
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
-        Ok((self.applied.last, self.applied.membership.clone()))
+        Ok((
+            self.applied.last_log_id,
+            self.applied.last_membership.clone(),
+        ))
     }
 
     async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
@@ -93,34 +93,51 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         self.apply_chunk(chunk).await
     }
 
-    async fn get_snapshot_builder(&mut self) -> NoSnapshots {
-        NoSnapshots
+    async fn get_snapshot_builder(&mut self) -> Builder {
+        self.builder.clone()
     }
 
-    async fn install_snapshot(
-        &mut self,
-        _meta: &SnapshotMetaOf<TypeConfig>,
-        snapshot: Image,
-    ) -> Result<(), io::Error> {
-        match snapshot {}
+    async fn install_snapshot(&mut self, meta: &Meta, image: Image) -> Result<(), io::Error> {
+        let Image::Staged(staged) = image else {
+            let message = "only a staged state can be installed";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        self.applier.install(staged).await?;
+        SnapshotCounters::add(&self.builder.shipping.counters.installed, 1);
+        self.applied = meta.clone();
+        Ok(())
     }
 
-    async fn get_current_snapshot(&mut self) -> Result<Option<NoImage>, io::Error> {
-        Ok(None)
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
+        if let Some(snapshot) = self.builder.shipping.preferred() {
+            return Ok(Some(snapshot));
+        }
+        self.builder.pinned().await
     }
 }
 
-/// Refuses to build: nothing triggers a snapshot, and a log that is kept whole needs none.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NoSnapshots;
+/// Takes the flushed state as a snapshot.
+#[derive(Clone)]
+pub(crate) struct Builder {
+    keyspace: Keyspace,
+    shipping: Arc<Shipping>,
+}
 
-impl RaftSnapshotBuilder<TypeConfig> for NoSnapshots {
+impl Builder {
+    async fn pinned(&self) -> Result<Option<Snapshot>, io::Error> {
+        snapshot::pinned(&*self.shipping.executor, &self.keyspace).await
+    }
+}
+
+impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = Image;
 
-    async fn build_snapshot(&mut self) -> Result<NoImage, io::Error> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "snapshots are not built",
-        ))
+    async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
+        // Before the first flush it is the snapshot of nothing, which openraft never sends.
+        let nothing = || Snapshot {
+            meta: Meta::default(),
+            snapshot: Image::Pinned(self.keyspace.pin()),
+        };
+        Ok(self.pinned().await?.unwrap_or_else(nothing))
     }
 }

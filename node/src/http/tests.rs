@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kelp_client::{TokioTransport, Transport};
-use kelp_raft::{NodeId, RaftStatus, Role, Term};
+use kelp_raft::{NodeId, RaftStatus, Role, SnapshotStatus, Term};
 use kelp_seams::Monotonic;
 use kelp_storage::StorageMetrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,6 +30,7 @@ impl Sources for Idle {
             applied: None,
             members: BTreeMap::new(),
             replication: BTreeMap::new(),
+            snapshots: SnapshotStatus::default(),
         }
     }
 

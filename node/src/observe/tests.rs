@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kelp_raft::{LogIndex, Member, NodeId, Role, Term};
+use kelp_raft::{LogIndex, Member, NodeId, Role, SnapshotStatus, Term};
 use kelp_wire::{Opcode, Status};
 
 use super::metrics::{ALL, Kind, PEERS_MAX};
@@ -40,6 +40,7 @@ impl Sources for Busy {
             replication: peers
                 .map(|number| (NodeId::new(number), Some(LogIndex::new(60))))
                 .collect(),
+            snapshots: SnapshotStatus::default(),
         }
     }
 

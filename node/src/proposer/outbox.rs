@@ -321,6 +321,14 @@ impl<W, R> Outbox<W, R> {
         self.riders.remove(&batch.get()).unwrap_or_default()
     }
 
+    /// The applier has gone past everything up to this sub-batch without seeing it: its riders and
+    /// those of the ones before it have no state to read.
+    pub(crate) fn skipped(&mut self, last: BatchNumber) -> Vec<R> {
+        let later = self.riders.split_off(&last.get().saturating_add(1));
+        let skipped = std::mem::replace(&mut self.riders, later);
+        skipped.into_values().flatten().collect()
+    }
+
     /// Tells everyone whose deadline has passed.
     pub(crate) fn expire(&mut self, now: Monotonic) -> Told<W> {
         let mut told = Vec::new();

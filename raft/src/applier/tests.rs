@@ -18,7 +18,9 @@ fn chunk_that_comes_after_the_stop_fails_at_once() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
     let executor = SteppedExecutor::new(clock);
     let observer = Arc::new(Recorder::default());
-    let applier = Applier::spawn(&executor, keyspace(), NodeId::new(1), observer).unwrap();
+    let unflushed = Arc::new(Unflushed::new(1));
+    let spawned = Applier::spawn(&executor, keyspace(), NodeId::new(1), observer, unflushed);
+    let applier = spawned.unwrap();
     let before = applier.apply(Chunk::default(), Occasion::Running);
     let mut before = Box::pin(before);
     assert!(before.as_mut().now_or_never().is_none());
@@ -62,7 +64,9 @@ impl Full {
         let database = Database::open(Path::new("/data"), options, seams).unwrap();
         let keyspace = database.keyspace("state").unwrap();
         let observer = Arc::new(Recorder::default());
-        let applier = Applier::spawn(&*executor, keyspace.clone(), NodeId::new(1), observer);
+        let unflushed = Arc::new(Unflushed::new(u64::MAX));
+        let node = NodeId::new(1);
+        let applier = Applier::spawn(&*executor, keyspace.clone(), node, observer, unflushed);
         while keyspace.has_room() {
             let mut batch = WriteBatch::new();
             batch.put("key", vec![0; 1024]);

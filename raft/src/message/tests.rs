@@ -10,7 +10,9 @@ use super::*;
 use crate::golden;
 use crate::model::{LogIndex, Term};
 use crate::read_index::ReadPoint;
-use crate::type_config::{EntryBytes, LogPayload, MemberNode, Membership, RaftEntry, TypeConfig};
+use crate::type_config::{
+    EntryBytes, LogPayload, MemberNode, Membership, RaftEntry, StoredMembership, TypeConfig,
+};
 
 const GROUP: GroupId = GroupId::new(7);
 
@@ -94,6 +96,87 @@ fn messages_keep_their_bytes() {
         body: encode_read_reply(&ReadIndexReply::Point(point)),
     };
     golden::check("peer_read_reply.bin", &reply.encode());
+}
+
+fn begin() -> SnapshotBegin {
+    SnapshotBegin {
+        vote: vote(5, 2, true),
+        meta: Meta {
+            last_log_id: Some(log_id(4, 1, 900)),
+            last_membership: StoredMembership::new(Some(log_id(3, 2, 13)), membership()),
+        },
+        description: Bytes::from_static(b"what the engine says"),
+    }
+}
+
+fn chunk() -> SnapshotChunk {
+    SnapshotChunk {
+        transfer: TransferId(0x1122_3344_5566_7788),
+        at: Position {
+            file: 3,
+            offset: 1 << 20,
+        },
+        bytes: Bytes::from_static(b"bytes of a file"),
+    }
+}
+
+fn snapshot_replies() -> Vec<SnapshotReply> {
+    vec![
+        SnapshotReply::Position(chunk().transfer, chunk().at),
+        SnapshotReply::Vote(vote(6, 3, false)),
+        SnapshotReply::Unknown,
+        SnapshotReply::Working,
+        SnapshotReply::Failed("the state ends at entry 899".to_owned()),
+    ]
+}
+
+#[test]
+fn messages_of_a_snapshot_keep_their_bytes() {
+    golden::check("peer_snapshot_begin.bin", &encode_begin(GROUP, &begin()));
+    golden::check("peer_snapshot_chunk.bin", &encode_chunk(GROUP, &chunk()));
+    let finish = encode_finish(GROUP, chunk().transfer);
+    golden::check("peer_snapshot_finish.bin", &finish);
+    let replies: Vec<u8> = snapshot_replies()
+        .iter()
+        .map(encode_snapshot_reply)
+        .flat_map(|reply| {
+            let length = u32::try_from(reply.len()).unwrap().to_be_bytes();
+            [length.to_vec(), reply.to_vec()].concat()
+        })
+        .collect();
+    golden::check("peer_snapshot_replies.bin", &replies);
+}
+
+#[test]
+fn messages_of_a_snapshot_survive_the_wire() {
+    let encoded = encode_begin(GROUP, &begin());
+    assert_eq!(decode_begin(body(encoded)).unwrap(), begin());
+    let encoded = encode_chunk(GROUP, &chunk());
+    assert_eq!(decode_chunk(body(encoded)).unwrap(), chunk());
+    let encoded = encode_finish(GROUP, chunk().transfer);
+    assert_eq!(decode_finish(body(encoded)).unwrap(), chunk().transfer);
+    for reply in snapshot_replies() {
+        let decoded = decode_snapshot_reply(encode_snapshot_reply(&reply));
+        assert_eq!(decoded.unwrap(), reply);
+    }
+    let long = SnapshotReply::Failed("\u{e4}".repeat(400));
+    let cut = decode_snapshot_reply(encode_snapshot_reply(&long)).unwrap();
+    assert_eq!(cut, SnapshotReply::Failed("\u{e4}".repeat(256)));
+}
+
+#[test]
+fn a_chunk_without_bytes_or_over_its_limit_is_refused() {
+    for (count, error) in [
+        (0, CodecError::Truncated("chunk")),
+        (CHUNK_BYTES_MAX + 1, CodecError::TooLarge("chunk")),
+    ] {
+        let wrong = SnapshotChunk {
+            bytes: Bytes::from(vec![1; count]),
+            ..chunk()
+        };
+        let decoded = decode_chunk(body(encode_chunk(GROUP, &wrong)));
+        assert_eq!(decoded.unwrap_err(), error);
+    }
 }
 
 #[test]
@@ -231,7 +314,11 @@ proptest! {
         let _ = decode_vote_reply(bytes.clone());
         let _ = decode_transfer(bytes.clone());
         let _ = decode_transfer_reply(bytes.clone());
-        let _ = decode_read_reply(bytes);
+        let _ = decode_read_reply(bytes.clone());
+        let _ = decode_begin(bytes.clone());
+        let _ = decode_chunk(bytes.clone());
+        let _ = decode_finish(bytes.clone());
+        let _ = decode_snapshot_reply(bytes);
     }
 
     #[test]

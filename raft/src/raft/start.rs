@@ -13,6 +13,7 @@ use openraft::async_runtime::WatchReceiver;
 use tokio::sync::watch;
 
 use super::{Inner, Raft};
+use crate::applier::Unflushed;
 use crate::clocks::PeerClocks;
 use crate::codec::{CodecError, Reader};
 use crate::error::StartError;
@@ -23,7 +24,9 @@ use crate::network::Network;
 use crate::options::{LeaderRestore, RaftOptions, RaftParts, raft_config};
 use crate::read_index::ReadIndex;
 use crate::recovery;
+use crate::retention::Retention;
 use crate::server::{LeaderContact, Server};
+use crate::snapshot::{Receiver, ReceiverParts, Shipping};
 use crate::state_machine::{OpenRaft, StateMachine};
 use crate::type_config::raft_node;
 
@@ -49,8 +52,14 @@ impl Raft {
         bind_owner(&parts.database, &options)?;
         let log = parts.database.log(LogNumber::new(options.group.get()))?;
         let store = LogStore::new(log.clone(), Arc::clone(&parts.seams.executor));
-        let (applier, state, start) = recovery::open_state(&options, &parts, &log, &store).await?;
+        let unflushed = Arc::new(Unflushed::new(options.retention.flush_bytes));
+        let opened = recovery::open_state(&options, &parts, &log, &store, Arc::clone(&unflushed));
+        let (applier, state, start) = opened.await?;
         let progress = applier.progress();
+        let keyspace = state.keyspace().clone();
+        let executor = Arc::clone(&parts.seams.executor);
+        let clock = Arc::clone(&parts.seams.clock);
+        let shipping = Arc::new(Shipping::new(executor, Arc::clone(&clock)));
 
         let clocks = Arc::new(PeerClocks::default());
         let links = Arc::new(Links {
@@ -60,26 +69,53 @@ impl Raft {
             bus: Arc::clone(&parts.bus),
             clocks,
         });
-        let machine = StateMachine::new(applier.clone(), start);
-        let network = Network::new(Arc::clone(&links));
+        let machine = StateMachine::new(
+            applier.clone(),
+            start,
+            keyspace.clone(),
+            Arc::clone(&shipping),
+        );
+        let network = Network::new(Arc::clone(&links), Arc::clone(&shipping));
         let raft = OpenRaft::new(raft_node(options.node), config, network, store, machine)
             .await
             .map_err(|error| StartError::Raft(error.to_string()))?;
 
         let reads = Arc::new(ReadIndex::new(raft.clone(), Arc::clone(&links)));
         let contact = Arc::new(LeaderContact::default());
-        let clock = Arc::clone(&parts.seams.clock);
+        let snapshots = Receiver::new(ReceiverParts {
+            raft: raft.clone(),
+            database: parts.database.clone(),
+            keyspace: keyspace.clone(),
+            executor: Arc::clone(&parts.seams.executor),
+            clock: Arc::clone(&clock),
+            rng: Arc::clone(&parts.seams.rng),
+            shipping: Arc::clone(&shipping),
+        });
         let server = Arc::new(Server {
             group: options.group,
             raft: raft.clone(),
             reads: Arc::clone(&reads),
+            snapshots: Arc::new(snapshots),
             clock: Arc::clone(&clock),
             contact: Arc::clone(&contact),
         });
         let epoch = watch_status(&raft);
+        let retention = Retention {
+            raft: raft.clone(),
+            log: log.clone(),
+            keyspace,
+            shipping: Arc::clone(&shipping),
+            unflushed,
+            limits: options.retention,
+            progress: progress.clone(),
+            epoch: epoch.clone(),
+        };
+        tokio::spawn(retention.run());
         let inner = Inner {
             raft,
             links,
+            log,
+            shipping,
             reads,
             server,
             contact,

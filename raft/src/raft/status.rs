@@ -1,6 +1,7 @@
 //! What a replica knows about itself and its group.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use openraft::async_runtime::WatchReceiver;
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 
 use super::Raft;
 use crate::model::{LogIndex, Member, NodeId, Term};
-use crate::type_config::{MemberNode, StoredMembership, TypeConfig, node_of};
+use crate::type_config::{LogId, MemberNode, StoredMembership, TypeConfig, node_of};
 
 /// What a replica does in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,27 @@ pub struct RaftStatus {
     pub members: BTreeMap<NodeId, Member>,
     /// On the leader: the last entry that each other member has; empty elsewhere.
     pub replication: BTreeMap<NodeId, Option<LogIndex>>,
+    /// Its snapshot and how much of the log there is.
+    pub snapshots: SnapshotStatus,
+}
+
+/// The snapshot and the log of a replica, and what it shipped since its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SnapshotStatus {
+    /// The last entry that its snapshot covers.
+    pub snapshot: Option<LogIndex>,
+    /// The last entry that was discarded from the log.
+    pub purged: Option<LogIndex>,
+    /// Bytes of the log on disk.
+    pub log_bytes: u64,
+    /// Snapshots that were sent and installed by their receivers.
+    pub sent: u64,
+    /// Snapshots that this replica installed.
+    pub installed: u64,
+    /// Bytes of snapshots that were sent.
+    pub sent_bytes: u64,
+    /// Bytes of snapshots that were received.
+    pub received_bytes: u64,
 }
 
 /// Why a replica stopped.
@@ -102,6 +124,7 @@ impl Raft {
             }),
             (_, None) => None,
         };
+        let snapshots = self.snapshot_status(metrics.snapshot, metrics.purged);
         let replication = metrics.replication.unwrap_or_default().into_iter();
         let replication = replication.filter(|(peer, _)| *peer != metrics.id);
         RaftStatus {
@@ -117,6 +140,21 @@ impl Raft {
             replication: replication
                 .map(|(peer, id)| (node_of(peer), id.map(|id| LogIndex::new(id.index))))
                 .collect(),
+            snapshots,
+        }
+    }
+
+    fn snapshot_status(&self, snapshot: Option<LogId>, purged: Option<LogId>) -> SnapshotStatus {
+        let counters = &self.inner.shipping.counters;
+        let index = |id: LogId| LogIndex::new(id.index);
+        SnapshotStatus {
+            snapshot: snapshot.map(index),
+            purged: purged.map(index),
+            log_bytes: self.inner.log.bytes(),
+            sent: counters.sent.load(Ordering::Relaxed),
+            installed: counters.installed.load(Ordering::Relaxed),
+            sent_bytes: counters.sent_bytes.load(Ordering::Relaxed),
+            received_bytes: counters.received_bytes.load(Ordering::Relaxed),
         }
     }
 

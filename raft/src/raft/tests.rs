@@ -6,6 +6,7 @@ mod leader_restore;
 mod proposals;
 mod reads;
 mod replication;
+mod snapshots;
 mod start;
 
 use super::*;

@@ -1,13 +1,15 @@
 //! A group of replicas that can be started, cut off and deprived of power.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use kelp_seams::{Clock, Rng, SeededRng, SteppedExecutor};
-use kelp_storage::{Database, DatabaseOptions, FaultFs, MemFs, Seams};
+use kelp_storage::{Database, DatabaseOptions, Direction, FaultFs, MemFs, Seams};
 use tokio::time::Instant;
 
 use super::{LocalNetwork, VirtualClock, eventually, within_patience};
@@ -18,6 +20,7 @@ use crate::model::{
 use crate::observer::{ApplyObserver, OwnSubBatch};
 use crate::options::{LeaderRestore, RaftOptions, RaftParts, Timing};
 use crate::raft::{Raft, RaftStatus, Role};
+use crate::retention::LogRetention;
 
 /// How long one attempt of a client may take, in virtual time.
 const ATTEMPT: Duration = Duration::from_secs(2);
@@ -27,6 +30,8 @@ pub(crate) struct ClusterOptions {
     pub(crate) node_count: u16,
     pub(crate) seed: u64,
     pub(crate) restore: LeaderRestore,
+    pub(crate) retention: LogRetention,
+    pub(crate) database: DatabaseOptions,
 }
 
 impl ClusterOptions {
@@ -35,6 +40,8 @@ impl ClusterOptions {
             node_count,
             seed: 1,
             restore: LeaderRestore::Never,
+            retention: LogRetention::default(),
+            database: DatabaseOptions::for_tests(),
         }
     }
 }
@@ -82,28 +89,16 @@ pub(crate) struct Cluster {
     rng: SeededRng,
     pumps: Pumps,
     batch: BatchNumber,
+    /// Snapshots that nodes have installed, those of former lives included.
+    installs: Arc<AtomicU64>,
 }
 
 impl Cluster {
     /// Starts the nodes and makes all of them voters. Needs tokio's paused clock.
     pub(crate) async fn start(options: ClusterOptions) -> Self {
-        let pumps = Pumps::default();
-        tokio::spawn(pump(Arc::clone(&pumps)));
-        let mut cluster = Self {
-            network: LocalNetwork::default(),
-            nodes: BTreeMap::new(),
-            rafts: Rafts::default(),
-            disks: BTreeMap::new(),
-            start: Instant::now(),
-            rng: SeededRng::new(options.seed),
-            options,
-            pumps,
-            batch: BatchNumber::FIRST,
-        };
-        for number in 1..=cluster.options.node_count {
-            cluster.disks.insert(NodeId::new(number), MemFs::new());
-            cluster.restart(NodeId::new(number)).await;
-        }
+        let nodes = (1..=options.node_count).map(NodeId::new);
+        let disks = nodes.map(|node| (node, MemFs::new())).collect();
+        let cluster = Self::resume(options, disks).await;
         let first = NodeId::new(1);
         cluster
             .raft(first)
@@ -111,6 +106,28 @@ impl Cluster {
             .await
             .unwrap();
         cluster.leader().await;
+        cluster
+    }
+
+    /// Starts the nodes on disks that they left. Needs tokio's paused clock.
+    pub(crate) async fn resume(options: ClusterOptions, disks: BTreeMap<NodeId, MemFs>) -> Self {
+        let pumps = Pumps::default();
+        tokio::spawn(pump(Arc::clone(&pumps)));
+        let mut cluster = Self {
+            network: LocalNetwork::default(),
+            nodes: BTreeMap::new(),
+            rafts: Rafts::default(),
+            disks,
+            start: Instant::now(),
+            rng: SeededRng::new(options.seed),
+            options,
+            pumps,
+            batch: BatchNumber::FIRST,
+            installs: Arc::default(),
+        };
+        for node in cluster.down() {
+            cluster.restart(node).await;
+        }
         cluster
     }
 
@@ -156,6 +173,17 @@ impl Cluster {
         self.nodes.values().map(|node| node.raft.status()).collect()
     }
 
+    /// How many snapshots were installed so far.
+    pub(crate) fn installs(&self) -> u64 {
+        self.installs.load(Ordering::Relaxed)
+    }
+
+    /// The disk of a node, up or down.
+    pub(crate) fn disk(&self, node: NodeId) -> MemFs {
+        let running = self.nodes.get(&node).map(|node| &node.disk);
+        running.unwrap_or_else(|| &self.disks[&node]).clone()
+    }
+
     /// Starts a node that is down on the disk it left.
     pub(crate) async fn restart(&mut self, node: NodeId) {
         let disk = self.disks.remove(&node).unwrap();
@@ -177,15 +205,19 @@ impl Cluster {
             rng: Arc::new(SeededRng::new(self.rng.next_u64())),
             executor: flushing,
         };
-        let options = DatabaseOptions::for_tests();
+        let options = self.options.database.clone();
         let database = Database::open(Path::new("/data"), options, seams.clone()).unwrap();
         database.raise_boot().unwrap();
-        let observer = Arc::new(Recorder::default());
+        let observer = Arc::new(Recorder {
+            installs: Arc::clone(&self.installs),
+            ..Recorder::default()
+        });
         let options = RaftOptions {
             node,
             cluster: ClusterId::new([7; 16]),
             group: GroupId::new(0),
             timing: Timing::default(),
+            retention: self.options.retention,
         };
         let parts = RaftParts {
             database: database.clone(),
@@ -282,6 +314,13 @@ impl Cluster {
         sub_batch(id, operations)
     }
 
+    /// Leaves out numbers that the test's client used before.
+    pub(crate) fn skip_batches(&mut self, count: usize) {
+        for _ in 0..count {
+            self.batch = self.batch.next();
+        }
+    }
+
     /// Writes until it is acknowledged, wherever the leader is.
     pub(crate) async fn put(&mut self, key: &str, value: &str) -> EntryOutcome {
         let sub_batch = self.sub_batch(&[put(key, value)]);
@@ -336,7 +375,7 @@ impl Cluster {
         self.nodes.iter().map(history).collect()
     }
 
-    /// Asserts that all running nodes did the same.
+    /// Asserts that all running nodes did the same and hold the same.
     pub(crate) async fn assert_agreement(&self) {
         let histories = self.settle().await;
         let first = histories[0].1;
@@ -344,6 +383,17 @@ impl Cluster {
             histories.iter().all(|(_, history)| *history == first),
             "replicas diverged: {histories:?}"
         );
+        let content = |node: &Node| -> Vec<_> {
+            let view = node.raft.state().view();
+            let range = (Bound::Unbounded, Bound::Unbounded);
+            let entries = view.engine().range(range, Direction::Forward);
+            entries.map(Result::unwrap).collect()
+        };
+        let mut contents = self.nodes.iter().map(|(id, node)| (id, content(node)));
+        let (_, expected) = contents.next().unwrap();
+        for (node, found) in contents {
+            assert!(found == expected, "node {node} holds other bytes");
+        }
     }
 }
 
@@ -404,6 +454,9 @@ type Seen = (LogIndex, BatchNumber, SubBatchOutcome, Option<LogIndex>);
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) seen: Mutex<Vec<Seen>>,
+    /// The states that replaced that of this node.
+    pub(crate) installed: Mutex<Vec<LogIndex>>,
+    installs: Arc<AtomicU64>,
 }
 
 impl ApplyObserver for Recorder {
@@ -413,5 +466,10 @@ impl ApplyObserver for Recorder {
             let applied = own.view.applied().unwrap();
             seen.push((index, own.batch, own.outcome.clone(), applied));
         }
+    }
+
+    fn installed(&self, index: LogIndex, _own_last: Option<(Boot, BatchNumber)>) {
+        self.installed.lock().unwrap().push(index);
+        self.installs.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -19,11 +19,15 @@ use crate::bus::{BusError, PeerBus, PeerClass, PeerHandler};
 use crate::model::NodeId;
 
 /// What happens to a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Verdict {
     Pass,
     Lose,
+    /// Its sender hears at once that nobody can be reached.
+    Refuse,
     Delay(Duration),
+    /// Arrives changed, as from a peer that lies or errs.
+    Change(fn(&Bytes) -> Bytes),
 }
 
 /// A message on its way.
@@ -107,6 +111,17 @@ impl LocalNetwork {
         });
     }
 
+    /// Leaves no way between `node` and all others, and both ends know it.
+    pub(crate) fn cut_off(&self, node: NodeId) {
+        self.filter(move |message| {
+            if message.from == node || message.to == node {
+                Verdict::Refuse
+            } else {
+                Verdict::Pass
+            }
+        });
+    }
+
     /// Takes the filter away.
     pub(crate) fn heal(&self) {
         self.lock().filter = None;
@@ -159,6 +174,10 @@ impl PeerBus for LocalBus {
                 class,
                 bytes,
             });
+            if matches!(verdict, Verdict::Refuse) {
+                let error = BusError::Unreachable("no way".to_owned());
+                return std::future::ready(Err(error)).boxed();
+            }
             let sent = Instant::now();
             let key = (self.node, self.incarnation, peer, class);
             let link = state.links.entry(key).or_insert_with(|| {
@@ -207,10 +226,12 @@ async fn deliver(
         tokio::select! {
             biased;
             request = requests.recv() => {
-                let Some(Delivery { request, verdict, sent, reply }) = request else { return };
+                let Some(delivery) = request else { return };
+                let Delivery { mut request, verdict, sent, reply } = delivery;
                 match verdict {
                     Verdict::Pass => {}
-                    Verdict::Lose => {
+                    Verdict::Change(change) => request = change(&request),
+                    Verdict::Lose | Verdict::Refuse => {
                         lost.push(reply);
                         continue;
                     }
@@ -230,7 +251,8 @@ async fn deliver(
                 let verdict = network.lock().verdict(message);
                 match verdict {
                     Verdict::Pass => drop(reply.send(answer)),
-                    Verdict::Lose => lost.push(reply),
+                    Verdict::Change(change) => drop(reply.send(change(&answer))),
+                    Verdict::Lose | Verdict::Refuse => lost.push(reply),
                     Verdict::Delay(delay) => {
                         tokio::spawn(async move {
                             tokio::time::sleep(delay).await;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use kelp_raft::{
-    BatchNumber, Boot, BusError, ClusterId, PeerBus, RaftOptions, RaftParts, SubBatch, SubBatchId,
-    Timing,
+    BatchNumber, Boot, BusError, ClusterId, LogRetention, PeerBus, RaftOptions, RaftParts,
+    SubBatch, SubBatchId, Timing,
 };
 use kelp_seams::{ManualClock, SeededRng, SteppedExecutor};
 use kelp_storage::{Database, DatabaseOptions, MemFs, Seams};
@@ -48,6 +48,7 @@ async fn service() -> PeerService {
         cluster: ClusterId::new([7; 16]),
         group: GROUP,
         timing: Timing::default(),
+        retention: LogRetention::default(),
     };
     let parts = RaftParts {
         database: database.clone(),

@@ -287,6 +287,21 @@ fn a_read_rides_on_its_connections_last_unsent_write_only() {
 }
 
 #[test]
+fn riders_of_what_a_snapshot_skipped_come_back() {
+    let mut outbox = outbox();
+    let mut order = ConnectionOrder::default();
+    push(&mut outbox, &mut order, "w1");
+    outbox.ride(&mut order, "r1").expect("w1 is unsent");
+    push(&mut outbox, &mut order, "w2");
+    outbox.ride(&mut order, "r2").expect("w2 is unsent");
+    push(&mut outbox, &mut order, "w3");
+    outbox.ride(&mut order, "r3").expect("w3 is unsent");
+    assert_eq!(outbox.skipped(BatchNumber::new(2)), ["r1", "r2"]);
+    assert!(outbox.skipped(BatchNumber::new(2)).is_empty());
+    assert_eq!(outbox.applied(BatchNumber::new(3)), ["r3"]);
+}
+
+#[test]
 fn a_full_window_refuses_and_opens_again() {
     let limits = OutboxLimits {
         bytes_max: 2,

@@ -1,31 +1,44 @@
-//! The cases of `openraft::testing::log::Suite` that touch the log, each on a log of its own.
+//! The cases of `openraft::testing::log::Suite`, each on a log and a state of its own.
+
+use std::sync::Arc;
 
 use kelp_storage::MemFs;
-use openraft::testing::log::Suite;
+use openraft::testing::log::{StoreBuilder, Suite};
 
 use super::Engine;
-use super::stand_in::StandIn;
+use super::filled::Filled;
 use crate::log_store::LogStore;
 use crate::type_config::TypeConfig;
 
-/// The suite needs a builder type; its cases are called one by one without it.
-struct NoBuilder;
+/// Opens engines that are stepped together with the first.
+struct Engines(Arc<Engine>);
 
-impl openraft::testing::log::StoreBuilder<TypeConfig, LogStore, StandIn, ()> for NoBuilder {
-    async fn build(&self) -> Result<((), LogStore, StandIn), openraft::StorageError<TypeConfig>> {
-        unreachable!("cases get their store directly")
+impl StoreBuilder<TypeConfig, LogStore, Filled, ()> for Engines {
+    async fn build(&self) -> Result<((), LogStore, Filled), openraft::StorageError<TypeConfig>> {
+        let executor = Arc::clone(&self.0.executor);
+        let clock = Arc::clone(&self.0.clock);
+        let engine = Arc::new(Engine::open_on(&MemFs::new(), executor, clock));
+        Ok(((), engine.store(), Filled::new(&engine)))
     }
 }
 
-type Cases = Suite<TypeConfig, LogStore, StandIn, NoBuilder, ()>;
+type Cases = Suite<TypeConfig, LogStore, Filled, Engines, ()>;
+
+#[tokio::test]
+async fn transfer_snapshot() {
+    let engine = Arc::new(Engine::open(&MemFs::new()));
+    let builder = Engines(Arc::clone(&engine));
+    let case = Cases::transfer_snapshot(&builder);
+    engine.drive(case).await.unwrap();
+}
 
 macro_rules! cases {
     ($($case:ident),* $(,)?) => {
         $(
             #[tokio::test]
             async fn $case() {
-                let engine = Engine::open(&MemFs::new());
-                let case = Cases::$case(engine.store(), StandIn::default());
+                let engine = Arc::new(Engine::open(&MemFs::new()));
+                let case = Cases::$case(engine.store(), Filled::new(&engine));
                 engine.drive(case).await.unwrap();
             }
         )*
@@ -72,4 +85,9 @@ cases!(
     delete_logs_after_0,
     delete_logs_after_none,
     append_to_log,
+    last_applied_state,
+    snapshot_meta,
+    snapshot_meta_optional,
+    apply_single,
+    apply_multiple,
 );

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kelp_seams::{Executor, ManualClock, SeededRng, SteppedExecutor};
-use kelp_storage::{Database, DatabaseOptions, Fault, FaultOperation, FaultRule, MemFs, Seams};
+use kelp_storage::{
+    Database, DatabaseOptions, EntryTerm, Fault, FaultOperation, FaultRule, LogNumber, LogPosition,
+    MemFs, Seams,
+};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse};
 
 use super::*;
@@ -16,6 +19,7 @@ use crate::error::{ProposeError, StartError};
 use crate::message;
 use crate::model::{ClusterId, GroupId};
 use crate::options::{LeaderRestore, RaftOptions, RaftParts, Timing, raft_config};
+use crate::retention::LogRetention;
 use crate::testing::{Cluster, ClusterOptions, Recorder, entry, put};
 use crate::type_config::{LeaderId, LogId, LogPayload, RaftEntry, Vote};
 
@@ -40,6 +44,7 @@ fn options(node: u16, cluster: u8) -> RaftOptions {
         cluster: ClusterId::new([cluster; 16]),
         group: GroupId::new(0),
         timing: Timing::default(),
+        retention: LogRetention::default(),
     }
 }
 
@@ -86,6 +91,24 @@ async fn data_of_another_node_or_cluster_is_refused() {
     }
     let again = Raft::start(options(1, 7), parts).await.unwrap();
     again.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_log_that_begins_after_the_state_ends_is_refused() {
+    let disk = MemFs::new();
+    let (parts, executor) = parts_on(&disk);
+    let log = parts.database.log(LogNumber::new(0)).unwrap();
+    let through = LogPosition {
+        index: LogIndex::new(41),
+        term: EntryTerm { term: 1, leader: 1 },
+    };
+    log.discard_prefix(through).unwrap();
+    executor.run_until_idle();
+    let refused = Raft::start(options(1, 7), parts).await.err().unwrap();
+    let StartError::LogGap { needed, first } = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!((needed, first), (LogIndex::new(0), LogIndex::new(42)));
 }
 
 #[tokio::test]
