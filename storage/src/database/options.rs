@@ -26,10 +26,11 @@ pub struct DatabaseOptions {
     pub block_cache_bytes: u64,
     /// The length at which a table is full, in bytes. Default 32 MiB.
     pub table_bytes: u64,
-    /// How much level 1 of a keyspace may hold, in bytes; each deeper level holds ten times as much.
-    /// Default 128 MiB.
+    /// How much the level may hold that takes what leaves level 0, in bytes; each deeper level
+    /// holds up to ten times as much as the one above. Default 128 MiB.
     pub level_base_bytes: u64,
-    /// How many tables of level 0 start a compaction. Fewer cost writes, more cost reads. Default 4.
+    /// How many tables of level 0 that share a key start a compaction. Fewer cost writes, more cost
+    /// reads. Default 4.
     pub level_0_compaction_tables: usize,
     /// How many tables of level 0 make the writer wait. Default 20.
     pub level_0_stop_tables: usize,

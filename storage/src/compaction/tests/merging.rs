@@ -51,7 +51,8 @@ proptest! {
         let mut expected = Vec::new();
         let mut listed = Vec::new();
         for (number, source) in sources.into_iter().enumerate() {
-            let mut versions: Vec<_> = source.into_iter().map(|(key, sequence)| (key, put(sequence))).collect();
+            let versions = source.into_iter().map(|(key, sequence)| (key, put(sequence)));
+            let mut versions: Vec<_> = versions.collect();
             versions.sort_by(|left, right| compare((&left.0, left.1), (&right.0, right.1)));
             expected.extend(versions.iter().cloned().map(|version| (version, number)));
             listed.push(Listed { number, versions: versions.into_iter() });
