@@ -3,6 +3,7 @@
 
 mod crash;
 mod fault;
+mod install;
 mod room;
 
 use std::ops::Bound;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use kelp_seams::SeededRng;
 
 use crate::batch::WriteBatch;
 use crate::database::tests::stage::{Stage, directory, entry, must};
@@ -39,8 +41,14 @@ impl Bench {
     }
 
     fn on(disk: MemFs) -> Self {
+        Self::seeded(disk, 1)
+    }
+
+    /// A new database gets its identity from `seed`.
+    fn seeded(disk: MemFs, seed: u64) -> Self {
         let faults = FaultFs::over(disk.clone());
-        let stage = Stage::new(Arc::new(faults.clone()));
+        let mut stage = Stage::new(Arc::new(faults.clone()));
+        stage.seams.rng = Arc::new(SeededRng::new(seed));
         let database = stage.open().unwrap();
         let keyspace = database.keyspace("test").unwrap();
         Self {

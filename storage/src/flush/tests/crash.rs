@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use kelp_seams::{Rng, SeededRng};
+use kelp_seams::Rng;
 
 use super::*;
 
