@@ -219,8 +219,32 @@ fn memory_says_when_the_disk_is_needed() {
     let value = Some(Bytes::from("value"));
     assert_eq!(view.get(b"key").unwrap(), value);
     assert_eq!(view.get_cached(b"key"), Cached::Hit(value));
+    let metrics = bench.database.metrics();
+    let lookups = (metrics.block_cache_misses, metrics.block_cache_hits);
+    assert_eq!(lookups, (1, 1));
+    assert!(metrics.block_cache_bytes > 0);
     bench.delete("key");
     assert_eq!(bench.keyspace.view().get_cached(b"key"), Cached::Hit(None));
+}
+
+#[test]
+fn filters_answer_for_keys_that_are_not_there() {
+    let bench = Bench::new();
+    for number in 0..40 {
+        bench.put(&format!("key {number:02}"), "value");
+    }
+    bench.flush();
+    let view = bench.keyspace.view();
+    for number in 0..38 {
+        let absent = format!("key {number:02} and more");
+        assert_eq!(view.get(absent.as_bytes()).unwrap(), None);
+    }
+    let metrics = bench.database.metrics();
+    let (useful, missed) = (metrics.filter_useful, metrics.filter_false_positives);
+    assert!(
+        useful > 30 && useful + missed == 38,
+        "{useful} and {missed}"
+    );
 }
 
 #[test]
