@@ -14,6 +14,7 @@
     reason = "a chore talks to the person or the script that called it"
 )]
 
+mod bench_redis;
 mod check;
 mod debian_index;
 mod readme;
@@ -30,6 +31,11 @@ struct Chore {
 }
 
 const CHORES: &[Chore] = &[
+    Chore {
+        name: "bench-redis",
+        help: bench_redis::HELP,
+        run: bench_redis::run,
+    },
     Chore {
         name: "check",
         help: check::HELP,
