@@ -192,7 +192,8 @@ impl Keyspace {
         ReadView::new(sources, sequence)
     }
 
-    /// Asks for everything written so far to be flushed, and returns at once.
+    /// Asks for everything written so far to be flushed, and returns at once. When nothing waits to
+    /// be flushed, nothing happens and nobody is told.
     pub fn flush(&self) {
         self.shared.flush_wanted.store(true, Ordering::Release);
         self.shared.control.notify();

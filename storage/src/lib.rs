@@ -2,14 +2,17 @@
 //!
 //! A [`Database`] is a directory with two kinds of things. A [`Log`] is a sequence of entries with
 //! a vote, durable through one write-ahead log for all logs; it is what Raft needs. A [`Keyspace`]
-//! is an ordered map with versions; it is not in the write-ahead log, since whoever embeds it
-//! re-applies what a crash lost from a log. The engine is synchronous, knows no network and no
+//! is an ordered map with versions, in memory and in sorted tables; it is not in the write-ahead
+//! log, since whoever embeds it re-applies from a log what was not flushed. The engine is synchronous, knows no network and no
 //! Raft, and touches disk, time, randomness and threads only through [`Seams`].
 //!
 //! ```text
 //! Log ----> wal: one write and one sync per group --> files, HARDSTATE
 //!  ^             open: identity, HARDSTATE, recovery <---'
 //!  '-- re-applied by the embedder --> Keyspace: memtables, read views
+//!                                        |  flush, never ahead of the wal
+//!                                        v
+//!                                     tables of a version, compacted; manifest, CURRENT
 //! ```
 
 mod batch;

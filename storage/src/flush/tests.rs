@@ -5,6 +5,7 @@ mod crash;
 mod fault;
 mod install;
 mod room;
+mod threads;
 
 use std::ops::Bound;
 use std::sync::Arc;
