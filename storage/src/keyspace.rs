@@ -29,6 +29,7 @@ use kelp_seams::Completion;
 
 use self::room::Room;
 use crate::batch::WriteBatch;
+use crate::catalog::KeyspaceId;
 use crate::compaction::Subject;
 use crate::database::DatabaseOptions;
 use crate::error::StorageError;
@@ -103,6 +104,8 @@ struct Shared {
     room: Room,
     flush_wanted: AtomicBool,
     listener: Mutex<Option<FlushListener>>,
+    /// The incarnation that has an unreadable table, and what is wrong with it.
+    damage: Mutex<Option<(KeyspaceId, StorageError)>>,
     control: Arc<FlushControl>,
 }
 
@@ -125,6 +128,7 @@ impl Keyspace {
                 room: Room::default(),
                 flush_wanted: AtomicBool::new(false),
                 listener: Mutex::new(None),
+                damage: Mutex::new(None),
                 control,
             }),
         }
@@ -142,8 +146,13 @@ impl Keyspace {
     ///
     /// # Errors
     /// [`StorageError::KeyTooLong`] and [`StorageError::BatchTooLarge`]: nothing was written.
+    /// [`StorageError::Corruption`]: compaction met a table that cannot be read, so nothing is
+    /// written any more until another state is installed.
     pub fn write(&self, batch: WriteBatch) -> Result<Written, StorageError> {
         check_limits(&batch)?;
+        if let Some(damage) = self.damage() {
+            return Err(damage);
+        }
         let writer = self.shared.lock_writer();
         let mut sources = self.sources();
         if batch.is_empty() {
@@ -210,9 +219,12 @@ impl Keyspace {
     }
 
     /// Whether a writer should go on: false while more waits to be flushed or compacted than the
-    /// options allow. Writes are still taken then. Always true once the database is closed.
+    /// options allow. Writes are still taken then. Always true once the database is closed, and
+    /// when [`write`](Self::write) refuses anyway.
     pub fn has_room(&self) -> bool {
-        self.shared.control.is_closed() || self.sources().have_room(&self.shared.limits)
+        self.shared.control.is_closed()
+            || self.sources().have_room(&self.shared.limits)
+            || self.damage().is_some()
     }
 
     /// Runs `wake` once there is room, at once if there is; also when the database is closed.
@@ -234,6 +246,13 @@ impl Keyspace {
         done: Box<dyn FnOnce(Result<(), StorageError>) + Send>,
     ) {
         self.shared.control.install(self.clone(), staged, done);
+    }
+
+    /// What is wrong with a table of the present state, as far as compaction has met it.
+    fn damage(&self) -> Option<StorageError> {
+        let damage = lock(&self.shared.damage);
+        let (id, error) = damage.as_ref()?;
+        (*id == self.sources().version().id()).then(|| error.clone())
     }
 
     /// What is held in memory now.
@@ -334,6 +353,12 @@ impl Subject for Keyspace {
 
     fn publish(&self, version: &Arc<Version>) {
         self.publish_flushed(version, &[]);
+    }
+
+    fn damaged(&self, id: KeyspaceId, error: StorageError) {
+        *lock(&self.shared.damage) = Some((id, error));
+        // Those who wait for room would wait for good.
+        self.shared.control.notify();
     }
 }
 

@@ -36,6 +36,9 @@ pub(crate) trait Subject: Send + Sync {
 
     /// Makes `version` the newest one; called while no other edit can happen.
     fn publish(&self, version: &Arc<Version>);
+
+    /// Its incarnation `id` has a table that cannot be read, as `error` says.
+    fn damaged(&self, id: KeyspaceId, error: StorageError);
 }
 
 /// Lists the keyspaces.
@@ -44,7 +47,7 @@ type Subjects = Box<dyn Fn() -> Vec<Arc<dyn Subject>> + Send>;
 /// Compacts the keyspaces of a database.
 ///
 /// A keyspace whose inputs are corrupt is left alone until it is replaced or the database is opened
-/// again: what is good in it stays readable, and nothing is made of what is bad. Every other
+/// again: what is good in it stays readable, it takes no writes, and nothing is made of what is bad. Every other
 /// failure voids the outputs, and the same is tried again later.
 ///
 /// Invariants: tables are named in the manifest only when they are durable; files that are not
@@ -134,7 +137,7 @@ impl Compactor {
                 });
                 Next::Again
             }
-            Err(failure) => self.fail(subject.name(), version.id(), &failure, &[]),
+            Err(failure) => self.fail(&**subject, version.id(), &failure, &[]),
         }
     }
 
@@ -149,7 +152,7 @@ impl Compactor {
                 let numbers = work.run.numbers();
                 self.commit(&*work.subject, work.id, &work.compaction, tables, numbers)
             }
-            Err(failure) => self.fail(work.subject.name(), work.id, &failure, work.run.numbers()),
+            Err(failure) => self.fail(&*work.subject, work.id, &failure, work.run.numbers()),
         }
     }
 
@@ -209,7 +212,7 @@ impl Compactor {
 
     fn fail(
         &mut self,
-        keyspace: &str,
+        subject: &dyn Subject,
         id: KeyspaceId,
         failure: &Failure,
         files: &[FileNumber],
@@ -220,11 +223,13 @@ impl Compactor {
                 self.halted.insert(id);
                 self.counters.failed();
                 self.counters.set_halted(self.halted.len());
+                let keyspace = subject.name();
                 tracing::error!(keyspace, %error, "compaction stopped: an input is corrupt");
+                subject.damaged(id, error.clone().into());
                 Next::Again
             }
             Failure::Input(error) | Failure::Output(error) => {
-                self.put_off(keyspace, &error.clone().into(), files)
+                self.put_off(subject.name(), &error.clone().into(), files)
             }
         }
     }

@@ -12,8 +12,9 @@ use kelp_seams::{Clock, JobHandle, ManualClock, SteppedExecutor};
 use super::super::job::{Compactor, Subject};
 use super::*;
 use crate::catalog::{
-    Catalog, CatalogRecovery, CatalogSetup, Committed, KeyspaceOptions, TableChange,
+    Catalog, CatalogRecovery, CatalogSetup, Committed, KeyspaceId, KeyspaceOptions, TableChange,
 };
+use crate::error::StorageError;
 use crate::internal_key::{Kind, Trailer};
 use crate::metrics::StorageMetrics;
 use crate::sstable::{BlockCache, Found, SstableWriter};
@@ -52,6 +53,11 @@ impl Subject for Shown {
 
     fn publish(&self, version: &Arc<Version>) {
         *self.0.lock().unwrap() = Arc::clone(version);
+    }
+
+    fn damaged(&self, id: KeyspaceId, error: StorageError) {
+        assert_eq!(id, self.version().id());
+        assert!(matches!(error, StorageError::Corruption(_)), "{error}");
     }
 }
 

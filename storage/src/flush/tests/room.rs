@@ -137,3 +137,39 @@ fn waiting_ends_with_the_database() {
     let view = bench.keyspace.view();
     assert_eq!(view.get(b"late").unwrap(), Some(Bytes::from("value")));
 }
+
+#[test]
+fn a_keyspace_with_a_broken_table_refuses_writes_and_names_the_file() {
+    let bench = Bench::new();
+    bench.put("a", vec![7; 500]);
+    bench.flush();
+    let [table] = &*bench.tables() else {
+        panic!("one flush, one table")
+    };
+    let path = directory().join(table);
+    bench.disk.corrupt(&path, |bytes| bytes[20] ^= 1).unwrap();
+    let mut refused = None;
+    for number in 0..2_000 {
+        let mut batch = WriteBatch::new();
+        batch.put(Bytes::from(format!("a{number:04}")), vec![7; 100]);
+        if let Err(error) = bench.keyspace.write(batch) {
+            refused = Some(error);
+            break;
+        }
+        bench.run();
+    }
+    let Some(StorageError::Corruption(corruption)) = refused else {
+        panic!("compaction reads every table at last: {refused:?}")
+    };
+    assert_eq!(corruption.path, path);
+    assert!(
+        bench.keyspace.has_room(),
+        "nobody waits for what cannot come"
+    );
+    let view = bench.keyspace.view();
+    assert!(
+        view.get(b"a0000").unwrap().is_some(),
+        "the rest is readable"
+    );
+    assert!(matches!(view.get(b"a"), Err(StorageError::Corruption(_))));
+}
