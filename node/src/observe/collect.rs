@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kelp_raft::{LogIndex, NodeId, RaftStatus, Role};
+use kelp_raft::{LogIndex, NodeId, RaftStatus, Role, SnapshotStatus};
 use kelp_seams::Monotonic;
 use kelp_wire::Status;
 use prometheus::core::{Collector, Desc};
@@ -173,6 +173,7 @@ impl Collector for NodeCollector {
         let disk_free = self.sources.disk_free();
         samples.extend(storage::samples(&self.sources.storage(), disk_free));
         samples.extend(raft(&status));
+        samples.extend(snapshots(&status.snapshots));
         samples.extend(peers(&self.sources.peers()));
         samples.push(self.refusals());
         samples.extend(heartbeats::samples(&self.sources.heartbeats()));
@@ -220,6 +221,27 @@ fn raft(status: &RaftStatus) -> Vec<Samples> {
         labelled(metrics::RAFT_LEADER_CONTACT, contact),
         members,
         lags,
+    ]
+}
+
+fn snapshots(status: &SnapshotStatus) -> Vec<Samples> {
+    let of_group = |family, value: Option<u64>| {
+        let mut samples = Samples::new(family);
+        if let Some(value) = value {
+            samples.add(&[GROUP], number(value));
+        }
+        samples
+    };
+    let mut bytes = Samples::new(metrics::RAFT_SNAPSHOT_BYTES);
+    bytes.add(&[GROUP, "sent"], number(status.sent_bytes));
+    bytes.add(&[GROUP, "received"], number(status.received_bytes));
+    vec![
+        of_group(metrics::RAFT_SNAPSHOT, status.snapshot.map(LogIndex::get)),
+        of_group(metrics::RAFT_PURGED, status.purged.map(LogIndex::get)),
+        of_group(metrics::RAFT_LOG_BYTES, Some(status.log_bytes)),
+        of_group(metrics::RAFT_SNAPSHOTS_SENT, Some(status.sent)),
+        of_group(metrics::RAFT_SNAPSHOTS_INSTALLED, Some(status.installed)),
+        bytes,
     ]
 }
 

@@ -172,6 +172,19 @@ families! {
     RAFT_REPLICATION_LAG = Gauge "kelp_raft_replication_lag_entries" ["group", "peer"]
         "On the leader: entries that a member's log lacks.";
 
+    RAFT_SNAPSHOT = Gauge "kelp_raft_snapshot_index" ["group"]
+        "Index of the last entry in the newest snapshot; absent while there is none.";
+    RAFT_PURGED = Gauge "kelp_raft_purged_index" ["group"]
+        "Index of the last entry that was removed from the log; absent while there is none.";
+    RAFT_LOG_BYTES = Gauge "kelp_raft_log_bytes" ["group"]
+        "Bytes of the entries that the log keeps.";
+    RAFT_SNAPSHOTS_SENT = Counter "kelp_raft_snapshots_sent_total" ["group"]
+        "Snapshots that were sent to peers, whole.";
+    RAFT_SNAPSHOTS_INSTALLED = Counter "kelp_raft_snapshots_installed_total" ["group"]
+        "Snapshots that this node took over.";
+    RAFT_SNAPSHOT_BYTES = Counter "kelp_raft_snapshot_bytes_total" ["group", "direction"]
+        "Bytes of snapshots that were sent to peers or received from them.";
+
     PEER_CONNECTED = Gauge "kelp_peer_connected" ["peer"]
         "1 while a connection with the peer is open, in either direction, else 0.";
     PEER_CONNECTIONS = Gauge "kelp_peer_connections" ["peer", "direction"]

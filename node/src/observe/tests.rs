@@ -40,7 +40,15 @@ impl Sources for Busy {
             replication: peers
                 .map(|number| (NodeId::new(number), Some(LogIndex::new(60))))
                 .collect(),
-            snapshots: SnapshotStatus::default(),
+            snapshots: SnapshotStatus {
+                snapshot: Some(LogIndex::new(80)),
+                purged: Some(LogIndex::new(40)),
+                log_bytes: 4_096,
+                sent: 2,
+                installed: 1,
+                sent_bytes: 2_048,
+                received_bytes: 1_024,
+            },
         }
     }
 
@@ -246,6 +254,12 @@ fn state_of_the_parts_is_read_at_the_scrape() {
         "kelp_raft_leader_contact_seconds{group=\"0\"} 0.02",
         "kelp_raft_members{group=\"0\",role=\"voter\"} 3",
         "kelp_raft_replication_lag_entries{group=\"0\",peer=\"2\"} 40",
+        "kelp_raft_snapshot_index{group=\"0\"} 80",
+        "kelp_raft_purged_index{group=\"0\"} 40",
+        "kelp_raft_log_bytes{group=\"0\"} 4096",
+        "kelp_raft_snapshots_sent_total{group=\"0\"} 2",
+        "kelp_raft_snapshots_installed_total{group=\"0\"} 1",
+        "kelp_raft_snapshot_bytes_total{group=\"0\",direction=\"received\"} 1024",
         "kelp_peer_connected{peer=\"3\"} 1",
         "kelp_peer_connections{peer=\"3\",direction=\"accepted\"} 3",
         "kelp_peer_round_trip_seconds{peer=\"2\"} 0.00025",

@@ -1,8 +1,8 @@
 //! Asks every query of a real Prometheus that watches a loaded cluster.
 //!
 //! A misspelt label or a metric that nothing counts parses well and shows an empty panel; only data
-//! tells. So three nodes serve writes, reads and scans while Prometheus scrapes them each second;
-//! their leader is killed once and comes back. Then each panel's query must have values, and
+//! tells. So three nodes serve writes, reads and scans while Prometheus scrapes them each second,
+//! until tables were compacted and log was discarded; their leader is killed once and comes back. Then each panel's query must have values, and
 //! values other than 0 unless the panel says that it is quiet; each selection of series in an alert
 //! must find series; every rule must evaluate. Once the leader is back no alert may be left.
 
@@ -36,13 +36,15 @@ pub(crate) fn run(root: &Path, kelp: &Path, seconds: u64, pages: &[Page]) -> Res
     let cluster = Cluster::start(kelp, &folder.path().join("cluster"))?;
     let prometheus = Prometheus::start(root, folder.path(), &cluster.http())?;
     let begin = Instant::now();
-    let load = load::start(&cluster, Duration::from_secs(seconds))?;
+    let limit = Duration::from_secs(seconds);
+    let load = load::start(&cluster, limit)?;
     std::thread::sleep(BEFORE_KILL);
     let leader = cluster.leader()?;
     cluster.node("kill", leader)?;
     std::thread::sleep(DOWN);
     cluster.node("start", leader)?;
-    load.finish()?;
+    prometheus.wait_until_used(limit.saturating_sub(begin.elapsed()))?;
+    load.stop()?;
     prometheus.wait_until_all_up(cluster.http().len(), RECOVERY_MAX)?;
     let rules = alerts::read(root)?;
     prometheus.wait_until_no_alert(&rules, RECOVERY_MAX)?;

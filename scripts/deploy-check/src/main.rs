@@ -45,8 +45,8 @@ enum Action {
         /// The `kelp` program, built for release.
         #[arg(long, default_value = "target/release/kelp")]
         kelp: PathBuf,
-        /// Seconds of load.
-        #[arg(long, default_value_t = 30)]
+        /// The most seconds of load; it ends as soon as every part of a node was used.
+        #[arg(long, default_value_t = 180)]
         seconds: u64,
     },
 }

@@ -18,13 +18,6 @@ impl Process {
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.0
     }
-
-    /// Waits until the process ends by itself.
-    pub(crate) fn finish(mut self) -> Result<()> {
-        let status = self.0.wait().context("cannot wait for a process")?;
-        ensure!(status.success(), "a process ended with {status}");
-        Ok(())
-    }
 }
 
 impl Drop for Process {

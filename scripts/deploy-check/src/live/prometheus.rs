@@ -20,6 +20,9 @@ const CONFIGURED: [&str; 3] = ["127.0.0.1:4802", "127.0.0.1:4812", "127.0.0.1:48
 /// Prometheus answers within this time after its start.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// Has a value once a node has compacted tables and one has discarded log.
+const USED: &str = "max(kelp_storage_compactions_total) > 0 and max(kelp_raft_purged_index) > 0";
+
 const POLL: Duration = Duration::from_millis(200);
 
 /// A running server; it ends when it is dropped.
@@ -84,6 +87,19 @@ impl Prometheus {
             let up = answer["result"][0]["value"][1].as_str().unwrap_or_default();
             Ok(up == count.to_string())
         })
+    }
+
+    /// Waits until the nodes have written so much that tables were compacted and log was discarded,
+    /// and this was scraped often enough to be a rate.
+    pub(super) fn wait_until_used(&self, limit: Duration) -> Result<()> {
+        self.wait("sees compaction and purge", limit, || {
+            let answer = self.ask("query", &[("query", USED)])?;
+            Ok(answer["result"]
+                .as_array()
+                .is_some_and(|found| !found.is_empty()))
+        })?;
+        std::thread::sleep(Duration::from_secs(3 * SCRAPE_SECONDS));
+        Ok(())
     }
 
     /// Waits until no alert fires or is about to. What looks back over minutes may still be about
