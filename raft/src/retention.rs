@@ -87,6 +87,10 @@ pub(crate) struct Retention {
     pub(crate) epoch: watch::Receiver<u64>,
 }
 
+/// How often to look without a reason: what a transfer held is free a while after its end, also when
+/// nothing is written any more.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 /// How long openraft may take to note a snapshot that is there already.
 const NOTED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -98,14 +102,15 @@ impl Retention {
         self.keyspace
             .on_flushed(Arc::new(move || told.notify_one()));
         loop {
+            if let Err(error) = self.follow().await {
+                tracing::warn!(%error, "the log is not purged");
+            }
             let stopped = async { while self.epoch.changed().await.is_ok() {} };
             tokio::select! {
                 () = stopped => return,
                 () = flushed.notified() => {}
                 () = self.shipping.ended.notified() => {}
-            }
-            if let Err(error) = self.follow().await {
-                tracing::warn!(%error, "the log is not purged");
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 mod broken;
 mod crashes;
 
-use kelp_storage::DatabaseOptions;
+use kelp_storage::{DatabaseOptions, Fault, FaultOperation, FaultRule};
 
 use super::*;
 use crate::bus::PeerClass;
@@ -14,6 +14,9 @@ use crate::testing::{Cluster, ClusterOptions, Verdict, attempt, eventually, put}
 
 /// Values that fill a memtable of the tests in a few hundred writes.
 const VALUE: &str = "a value of some length, so that a few hundred of them are many tables";
+
+/// The error of a full disk.
+const ENOSPC: i32 = 28;
 
 /// A group that keeps next to nothing of its log.
 fn forgetful(node_count: u16) -> ClusterOptions {
@@ -183,6 +186,47 @@ async fn a_read_that_waits_for_an_entry_is_woken_by_the_install_that_skips_it() 
     waited.await.unwrap();
     cluster.network.heal();
     assert_present(&cluster, &keys).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_transfer_held_of_the_log_goes_also_when_nothing_is_written() {
+    let mut cluster = Cluster::start(forgetful(3)).await;
+    let (victim, keys) = left_behind(&mut cluster).await;
+    let leader = cluster.leader().await;
+    cluster.restart(victim).await;
+    // What is written now lies behind the snapshot.
+    let written = write(&mut cluster, "held", 100).await;
+    cluster.settle().await;
+    assert!(cluster.raft(victim).status().snapshots.installed > 0);
+    let log_bytes = || cluster.raft(leader).status().snapshots.log_bytes;
+    assert!(log_bytes() > 8 << 10, "nothing is held: {}", log_bytes());
+    tokio::time::sleep(Duration::from_secs(75)).await;
+    assert!(log_bytes() < 3 << 10, "still held: {}", log_bytes());
+    assert_present(&cluster, &[keys, written].concat()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_whose_disk_was_full_is_sent_the_snapshot_again() {
+    let mut cluster = Cluster::start(forgetful(3)).await;
+    let (victim, keys) = left_behind(&mut cluster).await;
+    cluster.restart(victim).await;
+    cluster.node(victim).faults.add(FaultRule {
+        name: Some("*.sst".to_owned()),
+        count: 3,
+        ..FaultRule::once(Some(FaultOperation::Write), 1, Fault::Errno(ENOSPC))
+    });
+    eventually("an install", || {
+        let status = cluster.raft(victim).status();
+        (status.snapshots.installed > 0).then_some(())
+    })
+    .await;
+    assert_present(&cluster, &keys).await;
+    let status = cluster.raft(victim).status();
+    let leader = cluster.raft(cluster.leader().await).status();
+    assert!(
+        leader.snapshots.sent_bytes > status.snapshots.received_bytes,
+        "nothing was sent in vain"
+    );
 }
 
 #[tokio::test(start_paused = true)]
