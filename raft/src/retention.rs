@@ -24,7 +24,7 @@ use crate::state_machine::OpenRaft;
 /// How much of the log a replica keeps beyond what it needs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRetention {
-    /// The newest bytes of the log that stay in any case; default 64 MiB. A follower that was away
+    /// The newest bytes of the log that stay in any case; default 128 MiB. A follower that was away
     /// for less is caught up by entries, which is cheaper than files: seconds of full load, and
     /// minutes of a usual one.
     pub kept_bytes: u64,
@@ -39,7 +39,7 @@ pub struct LogRetention {
 impl Default for LogRetention {
     fn default() -> Self {
         Self {
-            kept_bytes: 64 << 20,
+            kept_bytes: 128 << 20,
             held_bytes_max: 4 << 30,
             flush_bytes: 64 << 20,
         }
