@@ -5,6 +5,10 @@
 
 use bytes::Bytes;
 
+/// The longest pattern. Matching takes time in proportion to its length, for every key that is
+/// looked at.
+pub(super) const PATTERN_BYTES_MAX: usize = 1_024;
+
 /// A pattern for keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob {

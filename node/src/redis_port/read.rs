@@ -17,6 +17,9 @@ const REPLY_BYTES_MAX: usize = 32 << 20;
 /// Bytes of keys that one page of a scan looks at, whatever COUNT says.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
+/// Keys of a page that is served on the connection's task.
+const QUICK_PAGE_KEYS: usize = 100;
+
 /// Keys that are counted one by one; beyond, the number is an estimate.
 pub(super) const SIZE_EXACT_MAX: usize = 1_000_000;
 
@@ -185,7 +188,9 @@ impl ScanJob {
         access: Access,
         encoder: &mut RespEncoder<'_>,
     ) -> Result<Option<Status>, StateError> {
-        if access == Access::Memory && !view.is_in_memory() {
+        // Many keys take long even in memory.
+        let is_short = self.count <= QUICK_PAGE_KEYS && view.is_in_memory();
+        if access == Access::Memory && !is_short {
             return Ok(None);
         }
         let mut keys = Vec::new();

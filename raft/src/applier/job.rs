@@ -18,6 +18,10 @@ use crate::payload;
 use crate::state::{StateError, StateView};
 use crate::type_config::{TypeConfig, position_of};
 
+/// Bytes of keys and values after which a batch is written although the chunk goes on: what one
+/// entry may write, about, see `ENTRY_WORK_MAX`.
+const BATCH_BYTES_MAX: usize = 64 << 20;
+
 pub(super) struct ApplierJob {
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) entries: EntryApplier,
@@ -157,10 +161,11 @@ impl ApplierJob {
         if self.failed {
             return Err(TaskError::FailedBefore);
         }
-        let before = self.keyspace.view();
-        let mut batch = IndexedBatch::new();
-        let mut applied = Vec::with_capacity(chunk.len());
+        let mut done = Vec::with_capacity(chunk.len());
         let mut applied_bytes = 0;
+        let mut before = self.keyspace.view();
+        let mut batch = IndexedBatch::new();
+        let mut applied = Vec::new();
         for (entry, responder) in chunk.entries {
             let position = position_of(&entry.log_id);
             let bytes = payload::encode(&entry.payload);
@@ -169,12 +174,29 @@ impl ApplierJob {
                 self.entries.apply(position, &bytes, &before, &mut batch)?,
                 responder,
             ));
+            // Commands may write far more than they say, so the bytes of the chunk are no bound.
+            if batch.bytes() >= BATCH_BYTES_MAX {
+                let (batch, applied) = (std::mem::take(&mut batch), std::mem::take(&mut applied));
+                self.write(batch, applied, occasion, &mut done)?;
+                before = self.keyspace.view();
+            }
         }
-        let written = self.keyspace.write(batch.into_batch())?;
+        self.write(batch, applied, occasion, &mut done)?;
         if self.unflushed.applied(applied_bytes) {
             self.keyspace.flush();
         }
-        let mut done = Vec::with_capacity(applied.len());
+        Ok(done)
+    }
+
+    /// Makes the entries of a batch visible together.
+    fn write(
+        &self,
+        batch: IndexedBatch,
+        applied: Vec<(AppliedEntry, Option<ApplyResponder<TypeConfig>>)>,
+        occasion: Occasion,
+        done: &mut Vec<Done>,
+    ) -> Result<(), TaskError> {
+        let written = self.keyspace.write(batch.into_batch())?;
         for (applied, responder) in applied {
             let mut own = Vec::new();
             if occasion == Occasion::Running {
@@ -194,7 +216,7 @@ impl ApplierJob {
                 responder,
             });
         }
-        Ok(done)
+        Ok(())
     }
 
     /// What happens once the chunk is visible.

@@ -3,15 +3,23 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use kelp_seams::{Clock, ManualClock, SeededRng, SteppedExecutor};
 use kelp_storage::{
-    Database, DatabaseOptions, Fault, FaultFs, FaultOperation, FaultRule, MemFs, Seams, WriteBatch,
+    Boot, Database, DatabaseOptions, EntryTerm, Fault, FaultFs, FaultOperation, FaultRule,
+    LogPosition, MemFs, Seams, WriteBatch,
 };
 
 use super::*;
+use crate::model::{
+    BatchNumber, Entry, LogIndex, Operation, SubBatchBuilder, SubBatchId, VALUE_BYTES_MAX,
+};
+use crate::observer::ApplyObserver;
+use crate::state::StateView;
 use crate::testing::Recorder;
 use crate::testing_state::keyspace;
+use crate::type_config::{EntryBytes, LogPayload, RaftEntry, log_id_of};
 
 #[test]
 fn chunk_that_comes_after_the_stop_fails_at_once() {
@@ -116,4 +124,75 @@ fn waiting_for_room_ends_with_the_applier_and_with_the_database() {
     full.database.close();
     full.executor.run_until_idle();
     assert!(done.now_or_never().expect("it was answered").is_ok());
+}
+
+/// An entry of one sub-batch of node 1.
+fn entry_of(index: u64, operations: &[Operation]) -> RaftEntry {
+    let mut builder = SubBatchBuilder::new();
+    for operation in operations {
+        builder.append(&operation.clone().command(0)).unwrap();
+    }
+    let id = SubBatchId {
+        node: NodeId::new(1),
+        boot: Boot::new(1),
+        batch: BatchNumber::new(index + 1),
+    };
+    let entry = Entry {
+        stamp: StampMillis::new(1),
+        sub_batches: vec![builder.take(id, BatchNumber::FIRST)],
+    };
+    let term = EntryTerm { term: 1, leader: 1 };
+    let index = LogIndex::new(index);
+    RaftEntry {
+        log_id: log_id_of(LogPosition { index, term }),
+        payload: LogPayload::Normal(EntryBytes(entry.encode())),
+    }
+}
+
+#[test]
+fn chunk_that_writes_far_more_than_it_says_is_written_in_pieces_that_end_with_entries() {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let executor = SteppedExecutor::new(clock);
+    let observer = Arc::new(Recorder::default());
+    let (keyspace, unflushed) = (keyspace(), Arc::new(Unflushed::new(u64::MAX)));
+    let told = Arc::clone(&observer) as Arc<dyn ApplyObserver>;
+    let node = NodeId::new(1);
+    let applier = Applier::spawn(&executor, keyspace.clone(), node, told, unflushed).unwrap();
+    let key = Bytes::from_static(b"k");
+    let large = Bytes::from(vec![1; VALUE_BYTES_MAX - 100]);
+    let (append, byte) = (
+        |value| Operation::Append {
+            key: key.clone(),
+            value,
+        },
+        "x",
+    );
+    let chunk_of = [
+        vec![append(large)],
+        vec![append(byte.into()); 8],
+        vec![append(byte.into())],
+    ];
+    let mut chunk = Chunk::default();
+    for (index, operations) in (0..).zip(&chunk_of) {
+        chunk.push(entry_of(index, operations), 0, None);
+    }
+    let mut done = Box::pin(applier.apply(chunk, Occasion::Running));
+    assert!(done.as_mut().now_or_never().is_none());
+    executor.run_until_idle();
+    assert!(done.now_or_never().expect("it is applied").is_ok());
+    let seen = observer.seen.lock().unwrap();
+    let views: Vec<_> = seen
+        .iter()
+        .map(|(index, _, _, applied)| (*index, *applied))
+        .collect();
+    let expected = [0, 1, 2]
+        .map(LogIndex::new)
+        .map(|index| (index, Some(index)));
+    assert_eq!(
+        views, expected,
+        "each sub-batch has the view right after it"
+    );
+    let record = StateView::new(keyspace.view()).get(0, &key).unwrap();
+    let length = record.map(|record| record.value.len());
+    assert_eq!(length, Some(VALUE_BYTES_MAX - 100 + 9));
 }

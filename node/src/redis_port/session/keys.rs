@@ -12,7 +12,7 @@ use crate::client_port::mailbox::ServedRead;
 use crate::redis_port::answer::{Answer, NOT_AN_INTEGER, SYNTAX, too_large_text};
 use crate::redis_port::commands::Kind;
 use crate::redis_port::cursors::{self, Cursor, Position};
-use crate::redis_port::glob::Glob;
+use crate::redis_port::glob::{Glob, PATTERN_BYTES_MAX};
 use crate::redis_port::read::{Read, ReadJob, ScanJob};
 
 use std::sync::Arc;
@@ -172,6 +172,10 @@ impl Session {
                 return self.error(mark, SYNTAX);
             };
             if option.eq_ignore_ascii_case(b"match") {
+                if value.len() > PATTERN_BYTES_MAX {
+                    let text = format!("ERR a pattern has at most {PATTERN_BYTES_MAX} bytes");
+                    return self.error(mark, &text);
+                }
                 job.pattern = Some(Glob::new(value));
             } else if option.eq_ignore_ascii_case(b"type") {
                 job.strings = value.eq_ignore_ascii_case(b"string");

@@ -6,9 +6,12 @@ use kelp_wire::{RespArguments, RespEncoder, Status};
 
 use super::{Mark, Session};
 use crate::redis_port::commands::{self, COMMANDS, Spec};
-use crate::redis_port::glob::Glob;
+use crate::redis_port::glob::{Glob, PATTERN_BYTES_MAX};
 use crate::redis_port::info::{Report, Sections};
 use kelp_raft::VALUE_BYTES_MAX;
+
+/// Patterns of one CONFIG GET that are looked at: more than there are parameters.
+const PATTERNS_MAX: usize = 64;
 
 const COMMAND_HELP: &[&str] = &[
     "COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
@@ -85,6 +88,8 @@ impl Session {
             (b"get", count) if count > 2 => {
                 let patterns: Vec<_> = arguments
                     .from(2)
+                    .take(PATTERNS_MAX)
+                    .filter(|pattern| pattern.len() <= PATTERN_BYTES_MAX)
                     .map(|pattern| Glob::new(&pattern.to_ascii_lowercase()))
                     .collect();
                 let mut found = self.parameters();

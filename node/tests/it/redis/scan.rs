@@ -105,6 +105,12 @@ fn patterns_types_and_databases_narrow_a_scan() {
         assert_eq!(count(&mut wire, "MATCH a:001[0-4]").await, 5);
         assert_eq!(count(&mut wire, "MATCH a:* TYPE string").await, 20);
         assert_eq!(count(&mut wire, "TYPE list").await, 0);
+        let long = format!("SCAN 0 MATCH {}", "a".repeat(2_000));
+        assert!(
+            wire.ask(&long)
+                .await
+                .starts_with("-ERR a pattern has at most")
+        );
         let (cursor, keys) = page(&mut wire, "SCAN 0").await;
         assert_eq!(keys.len(), 10);
         // A place in another database is none in this one.
