@@ -233,16 +233,15 @@ impl Catalog {
             self.roll(inner, &edit)?;
         }
         let appended = inner.writer.append(&edit);
-        if !inner.writer.is_open() {
-            self.dead_files.hold();
+        if appended.is_err() {
+            self.dead_files.doubt(edit.iter().filter_map(added_file));
         }
         appended.map_err(append_error)
     }
 
-    /// Writes the state into a new manifest. Until that succeeds no file may be removed: a crash
-    /// might bring back an edit that needs it.
+    /// Writes the state into a new manifest. Once that succeeds no crash brings back an edit that
+    /// failed.
     fn roll(&self, inner: &mut Inner, next: &Edit) -> Result<(), StorageError> {
-        self.dead_files.hold();
         let number = self.next_number();
         let state = inner.state(number.next());
         let unneeded = inner.writer.roll(number, &state, next);
@@ -282,6 +281,14 @@ impl Inner {
             }
         }
         edits
+    }
+}
+
+/// The file that a record needs.
+fn added_file(record: &Record) -> Option<String> {
+    match record {
+        Record::AddTable { table, .. } => Some(table.number.sstable_name()),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Files that nobody needs any more, and the job that removes them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,9 +24,10 @@ pub(crate) struct DeadFiles {
 struct Queue {
     /// Files that the job may remove.
     ready: Vec<String>,
-    /// Files that have to wait.
+    /// Files that an edit names which a crash may bring back, though it failed.
+    in_doubt: BTreeSet<String>,
+    /// Those of them that are to be removed once that is certain.
     held: Vec<String>,
-    holding: bool,
 }
 
 impl DeadFiles {
@@ -51,25 +53,28 @@ impl DeadFiles {
     /// Has files removed that nobody knows.
     pub(super) fn remove(&self, names: impl IntoIterator<Item = String>) {
         let mut queue = lock(&self.queue);
-        if queue.holding {
-            queue.held.extend(names);
-            return;
+        for name in names {
+            if queue.in_doubt.contains(&name) {
+                queue.held.push(name);
+            } else {
+                queue.ready.push(name);
+            }
         }
-        queue.ready.extend(names);
         drop(queue);
         self.notify();
     }
 
-    /// Keeps every file that comes from here on until [`DeadFiles::release`]: what a crash would
-    /// bring back is not certain.
-    pub(super) fn hold(&self) {
-        lock(&self.queue).holding = true;
+    /// Keeps the files `names` until [`DeadFiles::release`]: a crash might bring back an edit that
+    /// needs them. All others still go, so that a manifest that fails because the disk is full does
+    /// not keep it full.
+    pub(super) fn doubt(&self, names: impl IntoIterator<Item = String>) {
+        lock(&self.queue).in_doubt.extend(names);
     }
 
     /// Lets the held files go, and `unneeded` with them.
     pub(super) fn release(&self, unneeded: Vec<String>) {
         let mut queue = lock(&self.queue);
-        queue.holding = false;
+        queue.in_doubt.clear();
         let held = std::mem::take(&mut queue.held);
         queue.ready.extend(held.into_iter().chain(unneeded));
         drop(queue);

@@ -113,9 +113,6 @@ impl CatalogRecovery {
         };
         let job = executor.spawn("remover", Box::new(remover));
         self.dead_files.attach(job);
-        if !inner.writer.is_open() {
-            self.dead_files.hold();
-        }
         Ok(Arc::new(Catalog {
             setup,
             next_number: AtomicU64::new(next_number.get()),

@@ -120,11 +120,6 @@ impl ManifestWriter {
         Ok(())
     }
 
-    /// Whether the next edit goes behind the last one.
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
     /// Whether there is room for `edit` in the file.
     pub(crate) fn has_room(&self, edit: &[Record]) -> bool {
         let bytes = long(frame_bytes(edit::encode(edit).len()));
@@ -165,16 +160,16 @@ impl ManifestWriter {
         self.stale.extend(self.open.take().map(|open| open.number));
         let before = self.stale.len();
         self.stale.push(number);
-        let path = self.directory.join(number.manifest_name());
-        let file = self.vfs.create(&path)?;
-        file.write_at(&bytes, 0)?;
-        // Room ahead of time is a gift; the length is a part of the format.
-        if let Err(error) = file.allocate(file_bytes) {
-            tracing::warn!(%error, "cannot reserve room for a manifest");
-            file.set_len(file_bytes)?;
-        }
-        file.sync_all()?;
-        self.vfs.sync_dir(&self.directory)?;
+        let file = match self.write_file(number, &bytes, file_bytes) {
+            Ok(file) => file,
+            Err(error) => {
+                // CURRENT never named it, and on a full disk its room is missed.
+                if self.remove_file(number) {
+                    self.stale.truncate(before);
+                }
+                return Err(error.into());
+            }
+        };
         current::store(&*self.vfs, &self.directory, number)?;
         self.stale.truncate(before);
         self.open = Some(OpenFile {
@@ -189,6 +184,35 @@ impl ManifestWriter {
         self.counters.rolls.fetch_add(1, Ordering::Relaxed);
         let unneeded = self.stale.drain(..).map(FileNumber::manifest_name);
         Ok(unneeded.collect())
+    }
+
+    /// Makes a manifest with these first bytes, durable under its name.
+    fn write_file(
+        &self,
+        number: FileNumber,
+        bytes: &[u8],
+        file_bytes: u64,
+    ) -> io::Result<Arc<dyn VfsFile>> {
+        let file = self
+            .vfs
+            .create(&self.directory.join(number.manifest_name()))?;
+        file.write_at(bytes, 0)?;
+        // Room ahead of time is a gift; the length is a part of the format.
+        if let Err(error) = file.allocate(file_bytes) {
+            tracing::warn!(%error, "cannot reserve room for a manifest");
+            file.set_len(file_bytes)?;
+        }
+        file.sync_all()?;
+        self.vfs.sync_dir(&self.directory)?;
+        Ok(file)
+    }
+
+    /// Removes a manifest that was perhaps made; false when it may still be there.
+    fn remove_file(&self, number: FileNumber) -> bool {
+        let removed = self
+            .vfs
+            .remove(&self.directory.join(number.manifest_name()));
+        removed.map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |()| true)
     }
 
     /// What the writer counts.
@@ -213,7 +237,7 @@ impl ManifestWriter {
         let needed = state_end + long(frame_bytes(edit::encode(next).len()));
         let file_bytes = needed
             .max(state_end * 2)
-            .max(self.file_bytes_min)
+            .max(self.file_bytes_min.min(FILE_BYTES_MAX))
             .next_multiple_of(long(FRAME_HEADER_BYTES));
         if needed > FILE_BYTES_MAX {
             return Err(AppendError::TooLarge {

@@ -123,3 +123,49 @@ fn a_disk_that_fails_for_a_while_is_overcome() {
         }
     }
 }
+
+/// The files of a kind that are on the disk.
+fn count(bench: &Bench, kind: fn(&str) -> Option<FileNumber>) -> usize {
+    let names = bench.disk.list(directory()).unwrap();
+    names.iter().filter(|name| kind(name).is_some()).count()
+}
+
+#[test]
+fn no_files_pile_up_while_the_manifest_cannot_be_written() {
+    for operation in [
+        FaultOperation::Write,
+        FaultOperation::Sync,
+        FaultOperation::Create,
+    ] {
+        let bench = Bench::new();
+        fill(&bench);
+        bench.flush();
+        let tables_before = bench.tables().len();
+        fill(&bench);
+        // The first edit fails in the manifest that is there, later ones cannot begin another.
+        for (operation, count) in [(FaultOperation::Sync, 1), (operation, u64::MAX)] {
+            bench.faults.add(FaultRule {
+                name: Some("MANIFEST-*".to_owned()),
+                count,
+                ..FaultRule::once(Some(operation), 0, Fault::Errno(ENOSPC))
+            });
+        }
+        bench.keyspace.flush();
+        bench.run();
+        let once = bench.tables().len();
+        assert!(once > tables_before, "a crash may need them");
+        for _ in 0..20 {
+            bench.stage.clock.advance(Duration::from_secs(20));
+            bench.run();
+        }
+        assert!(bench.database.metrics().flush_failures > 10);
+        assert_eq!(bench.tables().len(), once, "{operation:?}");
+        assert_eq!(count(&bench, FileNumber::from_manifest_name), 1);
+        bench.faults.clear();
+        bench.stage.clock.advance(Duration::from_secs(20));
+        bench.run();
+        assert_eq!(bench.database.metrics().memtables, 0, "the flush is done");
+        check_files(&bench);
+        assert_eq!(count(&bench, FileNumber::from_manifest_name), 1);
+    }
+}
