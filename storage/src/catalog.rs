@@ -13,8 +13,8 @@ mod replay;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::index;
 use crate::error::StorageError;
@@ -87,6 +87,8 @@ pub(crate) struct Catalog {
     manifest: Arc<ManifestCounters>,
     /// Held over a write and sync of the manifest, never over reading or writing tables.
     inner: Mutex<Inner>,
+    /// Somebody else may have the directory. Set with `inner` locked.
+    closed: AtomicBool,
 }
 
 /// Invariants: a name is bound to one entry; ids are below `next_keyspace`.
@@ -207,9 +209,19 @@ impl Catalog {
         }
     }
 
-    /// Stops the remover. Files that it did not reach are removed by the next open.
+    /// Refuses edits from now on and stops the remover. Files that it did not reach are removed by
+    /// the next open.
     pub(crate) fn stop(&self) {
+        {
+            let _edits = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            self.closed.store(true, Ordering::Release);
+        }
         self.dead_files.stop();
+    }
+
+    /// Whether the directory may be somebody else's by now.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Opens a table that was just written or shipped.
@@ -227,6 +239,9 @@ impl Catalog {
 
     /// Makes an edit durable, in a new manifest where the open one cannot take it.
     fn append(&self, inner: &mut Inner, mut edit: Edit) -> Result<(), StorageError> {
+        if self.is_closed() {
+            return Err(StorageError::Closed);
+        }
         let next = FileNumber::new(self.next_number.load(Ordering::Relaxed));
         edit.insert(0, Record::NextNumber(next));
         if !inner.writer.has_room(&edit) {

@@ -125,6 +125,7 @@ impl Database {
     /// # Errors
     /// [`StorageError::TooLarge`]: the name is too long, or the database has as many keyspaces as
     /// it may have. [`StorageError::Io`]: it could not be made; it may be tried again.
+    /// [`StorageError::Closed`]: it would have to be made.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace, StorageError> {
         let shared = &self.shared;
         shared.keyspaces.get_or_open(name, || {
@@ -153,8 +154,9 @@ impl Database {
     /// once per start, before anything leaves the process.
     ///
     /// # Errors
-    /// [`StorageError::Poisoned`]: the process must end.
+    /// [`StorageError::Poisoned`]: the process must end. [`StorageError::Closed`].
     pub fn raise_boot(&self) -> Result<Boot, StorageError> {
+        let _identity = self.shared.lock_identity()?;
         self.shared.hard_state.raise_boot()
     }
 
@@ -173,11 +175,11 @@ impl Database {
     ///
     /// # Errors
     /// [`StorageError::OwnedByAnother`], with what is bound. [`StorageError::TooLarge`].
-    /// [`StorageError::Io`]: it may be bound or not; open again to know.
+    /// [`StorageError::Io`]: it may be bound or not; open again to know. [`StorageError::Closed`].
     pub fn bind(&self, owner: &[u8]) -> Result<(), StorageError> {
         let shared = &self.shared;
         identity::bind(
-            &mut lock(&shared.identity),
+            &mut *shared.lock_identity()?,
             owner,
             &*shared.seams.vfs,
             &shared.directory,
@@ -226,7 +228,18 @@ impl Shared {
             completion();
         }
         self.catalog.stop();
+        // Whoever changes what the directory is has done so before somebody else gets it.
+        drop(lock(&self.identity));
         drop(lock(&self.lock).take());
+    }
+
+    /// The right to change what the directory is, which ends with the database.
+    fn lock_identity(&self) -> Result<MutexGuard<'_, Identity>, StorageError> {
+        let identity = lock(&self.identity);
+        if self.flush.is_closed() {
+            return Err(StorageError::Closed);
+        }
+        Ok(identity)
     }
 
     /// Stops all work on tables, and wakes whoever waits for it.

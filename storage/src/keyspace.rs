@@ -204,7 +204,7 @@ impl Keyspace {
     /// Asks for everything written so far to be flushed, and returns at once. When nothing waits to
     /// be flushed, nothing happens and nobody is told.
     pub fn flush(&self) {
-        self.shared.flush_wanted.store(true, Ordering::Release);
+        self.want_flush();
         self.shared.control.notify();
     }
 
@@ -284,6 +284,11 @@ impl Keyspace {
     /// Who is told after a flush.
     pub(crate) fn listener(&self) -> Option<FlushListener> {
         lock(&self.shared.listener).clone()
+    }
+
+    /// Takes note that a flush was asked for.
+    pub(crate) fn want_flush(&self) {
+        self.shared.flush_wanted.store(true, Ordering::Release);
     }
 
     /// Whether somebody asked for a flush since this was asked last.

@@ -105,9 +105,13 @@ impl Staging {
     /// [`StorageError::Io`]: nothing was taken, and it may be tried again unless a sync failed.
     /// [`StorageError::Corruption`]: the file is not the one that was described. After this and
     /// after a failed sync the staging is void, and each call gives the same error.
+    /// [`StorageError::Closed`].
     pub fn write(&mut self, index: usize, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
         if let Some(error) = &self.void {
             return Err(error.clone());
+        }
+        if self.catalog.is_closed() {
+            return Err(StorageError::Closed);
         }
         let wrong = |next| StorageError::WrongPiece {
             index,

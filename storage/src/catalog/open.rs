@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use kelp_seams::Executor;
@@ -119,6 +119,7 @@ impl CatalogRecovery {
             dead_files: self.dead_files,
             manifest: Arc::clone(inner.writer.counters()),
             inner: Mutex::new(inner),
+            closed: AtomicBool::new(false),
         }))
     }
 }

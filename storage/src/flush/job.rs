@@ -137,12 +137,12 @@ impl FlushJob {
     /// Freezes the active memtable when somebody asked for it or its time has come, unless there
     /// is enough to flush before it.
     fn freeze_if_due(&mut self, keyspace: &Keyspace) {
+        // Taken before the sources are: they hold all that it was asked for.
+        let wanted = keyspace.take_flush_wanted();
         let sources = keyspace.sources();
         let active = sources.active();
         if active.is_empty() {
             self.due.remove(keyspace.name());
-            // All that a flush was asked for is frozen or in tables.
-            keyspace.take_flush_wanted();
             return;
         }
         let now = self.parts.clock.monotonic();
@@ -155,10 +155,14 @@ impl FlushJob {
                 due
             }
         };
-        let has_place = sources.frozen_count() < FLUSH_MEMTABLES_MAX;
-        if has_place && (keyspace.take_flush_wanted() || due <= now) {
+        if !wanted && now < due {
+            return;
+        }
+        if sources.frozen_count() < FLUSH_MEMTABLES_MAX {
             keyspace.freeze_active();
             self.due.remove(keyspace.name());
+        } else if wanted {
+            keyspace.want_flush();
         }
     }
 

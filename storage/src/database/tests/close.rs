@@ -2,6 +2,7 @@
 
 use super::stage::{Outcomes, Snapshot, Stage, entry, must, position};
 use super::*;
+use crate::batch::WriteBatch;
 use crate::log::Durable;
 use crate::vfs::{Fault, FaultFs, FaultOperation, FaultRule, MemFs};
 
@@ -137,4 +138,40 @@ fn a_discarded_prefix_stays_discarded() {
     let log = stage.open().unwrap().log(LogNumber::new(0)).unwrap();
     assert_eq!(log.purged(), Some(position(9)));
     assert_eq!(log.first(), None);
+}
+
+#[test]
+fn a_closed_database_leaves_the_directory_to_the_next_one() {
+    let disk = MemFs::new();
+    let stage = Stage::new(Arc::new(disk.clone()));
+    let closed = stage.open().unwrap();
+    let write = |keyspace: &Keyspace, value: &'static str| {
+        let mut batch = WriteBatch::new();
+        batch.put("key", value);
+        keyspace.write(batch).unwrap();
+        keyspace.flush();
+        stage.executor.run_until_idle();
+    };
+    let keyspace = closed.keyspace("state").unwrap();
+    write(&keyspace, "first");
+    let description = keyspace.pin().description();
+    let mut staging = closed.stage(&keyspace, &description).unwrap();
+    closed.close();
+
+    let next = stage.open().unwrap();
+    write(&next.keyspace("state").unwrap(), "second");
+    let is_closed = |result| matches!(result, Err(StorageError::Closed));
+    assert!(is_closed(closed.keyspace("other").map(|_| ())));
+    assert!(is_closed(closed.bind(b"owner")));
+    assert!(is_closed(closed.raise_boot().map(|_| ())));
+    assert!(is_closed(staging.write(0, 0, b"piece")));
+    write(&keyspace, "lost");
+    drop((staging, keyspace, closed));
+    write(&next.keyspace("state").unwrap(), "third");
+    drop(next);
+
+    let found = stage.open().unwrap();
+    assert_eq!((found.owner(), found.boot()), (None, Boot::default()));
+    let value = found.keyspace("state").unwrap().view().get(b"key").unwrap();
+    assert_eq!(value.unwrap(), "third");
 }

@@ -133,6 +133,7 @@ fn an_install_that_waits_is_answered_when_the_database_is_closed() {
     let (_source, pinned) = shipped();
     for steps in 0..6 {
         let bench = Bench::new();
+        let late = stage(&bench, &pinned).unwrap();
         let staged = stage(&bench, &pinned).unwrap();
         let outcomes = install(&bench, staged);
         for _ in 0..steps {
@@ -145,7 +146,7 @@ fn an_install_that_waits_is_answered_when_the_database_is_closed() {
         drop(outcomes);
         let reopened = Bench::on(bench.disk.clone());
         assert_eq!(all(&reopened).is_empty(), !installed);
-        let late = install(&bench, stage(&bench, &pinned).unwrap());
+        let late = install(&bench, late);
         assert!(matches!(
             late.lock().unwrap().as_slice(),
             [Err(StorageError::Closed)]
