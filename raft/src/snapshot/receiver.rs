@@ -193,11 +193,12 @@ impl Receiver {
         running.place()
     }
 
-    /// The vote to answer when the snapshot brings nothing.
+    /// The vote to answer when the snapshot brings nothing: it is too old, or what it holds is on
+    /// this disk already.
     fn needless(&self, begin: &SnapshotBegin) -> Option<Vote> {
         let metrics = self.parts.raft.metrics();
         let metrics = metrics.borrow_watched();
-        (is_older(&begin.vote, &metrics.vote) || metrics.last_applied >= begin.meta.last_log_id)
+        (is_older(&begin.vote, &metrics.vote) || metrics.snapshot >= begin.meta.last_log_id)
             .then_some(metrics.vote)
     }
 

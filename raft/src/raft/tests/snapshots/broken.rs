@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kelp_seams::{Rng, SeededRng};
 
 use super::*;
-use crate::message::CHUNK_BYTES_MAX;
+use crate::message::{CHUNK_BYTES_MAX, PeerReply, SnapshotReply};
 use crate::testing::eventually;
 use crate::type_config::LogId;
 
@@ -153,6 +153,40 @@ async fn a_new_leader_takes_the_place_of_the_one_that_died_while_sending() {
     .await;
     cluster.restart(leader).await;
     cluster.put("after", "value").await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_last_reply_installs_nothing_twice() {
+    let mut cluster = Cluster::start(bulky()).await;
+    let victim = bulky_left_behind(&mut cluster).await;
+    let (lost, begun) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+    let (losing, counting) = (Arc::clone(&lost), Arc::clone(&begun));
+    cluster.network.filter(move |message| {
+        if message.class != PeerClass::Snapshot {
+            return Verdict::Pass;
+        }
+        if message.from == victim {
+            let reply = PeerReply::decode(message.bytes.clone()).unwrap();
+            let is_finish = RaftKind::from_u8(reply.kind) == Some(RaftKind::SnapshotFinish);
+            let answer = message::decode_snapshot_reply(reply.body);
+            if is_finish && matches!(answer, Ok(SnapshotReply::Vote(_))) {
+                *losing.lock().unwrap() += 1;
+                return Verdict::Lose;
+            }
+        } else {
+            let request = PeerRequest::decode(message.bytes.clone()).unwrap();
+            if RaftKind::from_u8(request.kind) == Some(RaftKind::SnapshotBegin) {
+                *counting.lock().unwrap() += 1;
+            }
+        }
+        Verdict::Pass
+    });
+    cluster.restart(victim).await;
+    cluster.settle().await;
+    let status = cluster.raft(victim).status();
+    assert_eq!(status.snapshots.installed, 1);
+    assert_eq!((*lost.lock().unwrap(), *begun.lock().unwrap()), (1, 2));
     cluster.assert_agreement().await;
 }
 
