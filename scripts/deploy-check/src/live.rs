@@ -2,9 +2,10 @@
 //!
 //! A misspelt label or a metric that nothing counts parses well and shows an empty panel; only data
 //! tells. So three nodes serve writes, reads and scans while Prometheus scrapes them each second,
-//! until tables were compacted and log was discarded; their leader is killed once and comes back. Then each panel's query must have values, and
-//! values other than 0 unless the panel says that it is quiet; each selection of series in an alert
-//! must find series; every rule must evaluate. Once the leader is back no alert may be left.
+//! until tables were compacted and log was discarded; their leader is killed once and comes back.
+//! Then each panel's query must have values, and values other than 0 unless the panel says that it
+//! is quiet; each selection of series in an alert must find series; every rule must evaluate. Once
+//! the leader is back no alert may be left.
 
 mod cluster;
 mod load;
