@@ -2,9 +2,9 @@
 //!
 //! One client per peer and purpose: log entries travel on the append connections, heartbeats,
 //! votes and transfers on the control connections, so that a large append never delays the
-//! message that keeps the leader in office. Snapshots have a connection of their own, too, and a limit
-//! of bytes per second. Append requests are pipelined: the bus keeps the order
-//! of calls, so several may be on their way while their replies are awaited in turn.
+//! message that keeps the leader in office. Snapshots have a connection of their own, too, and a
+//! limit of bytes per second. Append requests are pipelined: the bus keeps the order of calls, so
+//! several may be on their way while their replies are awaited in turn.
 
 mod pipeline;
 

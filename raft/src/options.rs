@@ -1,7 +1,8 @@
 //! What a caller decides about a group, and how that becomes an openraft configuration.
 //!
-//! Timing and the retention of the log are tunable. Everything else is fixed here because a different value is unsafe
-//! or breaks an assumption elsewhere in the crate; each such line says which.
+//! Timing and the retention of the log are tunable. Everything else is fixed here because a
+//! different value is unsafe or breaks an assumption elsewhere in the crate; each such line says
+//! which.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -87,8 +87,8 @@ pub(crate) struct Retention {
     pub(crate) epoch: watch::Receiver<u64>,
 }
 
-/// How often to look without a reason: what a transfer held is free a while after its end, also when
-/// nothing is written any more.
+/// How often to look without a reason: what a transfer held is free a while after its end, also
+/// when nothing is written any more.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// How long openraft may take to note a snapshot that is there already.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use kelp_storage::{Database, LogNumber};
+use kelp_storage::{Database, Keyspace, LogNumber};
 use openraft::async_runtime::WatchReceiver;
 use tokio::sync::watch;
 
@@ -75,22 +75,11 @@ impl Raft {
             keyspace.clone(),
             Arc::clone(&shipping),
         );
-        let network = Network::new(Arc::clone(&links), Arc::clone(&shipping));
-        let raft = OpenRaft::new(raft_node(options.node), config, network, store, machine)
-            .await
-            .map_err(|error| StartError::Raft(error.to_string()))?;
+        let raft = open_raft(&options, config, &links, &shipping, store, machine).await?;
 
         let reads = Arc::new(ReadIndex::new(raft.clone(), Arc::clone(&links)));
         let contact = Arc::new(LeaderContact::default());
-        let snapshots = Receiver::new(ReceiverParts {
-            raft: raft.clone(),
-            database: parts.database.clone(),
-            keyspace: keyspace.clone(),
-            executor: Arc::clone(&parts.seams.executor),
-            clock: Arc::clone(&clock),
-            rng: Arc::clone(&parts.seams.rng),
-            shipping: Arc::clone(&shipping),
-        });
+        let snapshots = receiver(&parts, &raft, &keyspace, &shipping);
         let server = Arc::new(Server {
             group: options.group,
             raft: raft.clone(),
@@ -130,6 +119,39 @@ impl Raft {
             inner: Arc::new(inner),
         })
     }
+}
+
+/// The receiving end of snapshots.
+fn receiver(
+    parts: &RaftParts,
+    raft: &OpenRaft,
+    keyspace: &Keyspace,
+    shipping: &Arc<Shipping>,
+) -> Receiver {
+    Receiver::new(ReceiverParts {
+        raft: raft.clone(),
+        database: parts.database.clone(),
+        keyspace: keyspace.clone(),
+        executor: Arc::clone(&parts.seams.executor),
+        clock: Arc::clone(&parts.seams.clock),
+        rng: Arc::clone(&parts.seams.rng),
+        shipping: Arc::clone(shipping),
+    })
+}
+
+/// Brings the log and the state together with openraft.
+async fn open_raft(
+    options: &RaftOptions,
+    config: Arc<openraft::Config>,
+    links: &Arc<Links>,
+    shipping: &Arc<Shipping>,
+    store: LogStore,
+    machine: StateMachine,
+) -> Result<OpenRaft, StartError> {
+    let network = Network::new(Arc::clone(links), Arc::clone(shipping));
+    OpenRaft::new(raft_node(options.node), config, network, store, machine)
+        .await
+        .map_err(|error| StartError::Raft(error.to_string()))
 }
 
 /// Writes down whose data this is, or refuses the data of somebody else.

@@ -1,10 +1,10 @@
 //! Clients that write while nodes lose power, links and disks at random.
 //!
-//! The nodes keep little in memory and next to nothing of their logs, so they flush all the time and
-//! who was away for long gets a snapshot. A run is a seed. While faults go on, one leader per term and equal histories at equal positions
-//! are checked; at the end everything is healed, and then every acknowledged write must be on
-//! every node with the revision that its client was told, which also shows that it was executed
-//! once.
+//! The nodes keep little in memory and next to nothing of their logs, so they flush all the time
+//! and who was away for long gets a snapshot. A run is a seed. While faults go on, one leader per
+//! term and equal histories at equal positions are checked; at the end everything is healed, and
+//! then every acknowledged write must be on every node with the revision that its client was told,
+//! which also shows that it was executed once. The same must hold after a power cut of all nodes.
 
 use std::ops::Range;
 
