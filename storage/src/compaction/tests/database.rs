@@ -21,6 +21,7 @@ pub(super) type Model = BTreeMap<Bytes, Bytes>;
 pub(super) struct Subject {
     pub(super) disk: MemFs,
     pub(super) executor: Arc<SteppedExecutor>,
+    pub(super) clock: Arc<ManualClock>,
     pub(super) keyspace: Keyspace,
     pub(super) database: Database,
     pub(super) model: Model,
@@ -44,10 +45,14 @@ pub(super) fn options() -> DatabaseOptions {
 }
 
 pub(super) fn open(disk: &MemFs) -> (Database, Arc<SteppedExecutor>, Arc<ManualClock>) {
+    open_over(Arc::new(disk.clone()))
+}
+
+pub(super) fn open_over(vfs: Arc<dyn Vfs>) -> (Database, Arc<SteppedExecutor>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     let executor = Arc::new(SteppedExecutor::new(Arc::clone(&clock) as Arc<dyn Clock>));
     let seams = Seams {
-        vfs: Arc::new(disk.clone()),
+        vfs,
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         rng: Arc::new(SeededRng::new(1)),
         executor: Arc::clone(&executor) as Arc<dyn Executor>,
@@ -62,8 +67,19 @@ impl Subject {
     }
 
     pub(super) fn on(disk: MemFs, seed: u64, key_count: u64) -> Self {
-        let (database, executor, _) = open(&disk);
+        let opened = open(&disk);
+        Self::of(disk, opened, seed, key_count)
+    }
+
+    /// What was opened on `disk`, perhaps with something in between.
+    pub(super) fn of(
+        disk: MemFs,
+        (database, executor, clock): (Database, Arc<SteppedExecutor>, Arc<ManualClock>),
+        seed: u64,
+        key_count: u64,
+    ) -> Self {
         Self {
+            clock,
             keyspace: database.keyspace("state").unwrap(),
             disk,
             executor,
@@ -121,9 +137,9 @@ impl Subject {
     fn reopen(&mut self) {
         self.settle();
         self.database.close();
-        let (database, executor, _) = open(&self.disk);
+        let (database, executor, clock) = open(&self.disk);
         self.keyspace = database.keyspace("state").unwrap();
-        (self.database, self.executor) = (database, executor);
+        (self.database, self.executor, self.clock) = (database, executor, clock);
         self.executor.run_until_idle();
     }
 
