@@ -23,6 +23,12 @@ const APPEND_ENTRIES_MAX: u64 = 4096;
 /// the memory of a core that is stuck.
 const CORE_QUEUE_MAX: u64 = 8192;
 
+/// Runs of committed entries that wait to be applied, most of them of one entry. An engine without
+/// room makes them wait, for the time of a flush or of much compaction; the core does so too once
+/// there are as many, and answers neither heartbeats nor appends. It is a minute at a thousand
+/// entries per second; a run takes some hundred bytes, its entries stay in the log.
+const APPLY_QUEUE_MAX: u64 = 1 << 16;
+
 /// Delays between attempts to reach a peer. Short ones first, so that a restarted peer rejoins
 /// within a heartbeat or two; the last repeats for ever.
 const RECONNECT_BACKOFF: &str = "25ms 50ms 100ms 200ms ..500ms";
@@ -122,6 +128,7 @@ pub(crate) fn raft_config(
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: u64::MAX,
         api_channel_size: Some(CORE_QUEUE_MAX),
+        state_machine_channel_size: Some(APPLY_QUEUE_MAX),
         backoff: RECONNECT_BACKOFF.to_string(),
         ..Config::default()
     };

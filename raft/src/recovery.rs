@@ -17,6 +17,7 @@ use crate::model::LogIndex;
 use crate::options::{RaftOptions, RaftParts};
 use crate::snapshot::described;
 use crate::state::{StateError, StateReader};
+use crate::type_config::position_of;
 
 /// Opens the state and brings it up to what is known to be committed.
 pub(crate) async fn open_state(
@@ -32,12 +33,18 @@ pub(crate) async fn open_state(
     let observer = Arc::clone(&parts.observer);
     let spawned = Applier::spawn(executor, keyspace, options.node, observer, unflushed);
     let applier = spawned.map_err(state_error)?;
-    if let Err(error) = catch_up(log, store, &applier).await {
-        applier.stop();
-        return Err(error);
+    let start = match catch_up(log, store, &applier).await {
+        Ok(()) => described(&reader.view()).map_err(state_error),
+        Err(error) => Err(error),
+    };
+    let start = start.and_then(|start| discard_overtaken(log, &start).map(|()| start));
+    match start {
+        Ok(start) => Ok((applier, reader, start)),
+        Err(error) => {
+            applier.stop();
+            Err(error)
+        }
     }
-    let start = described(&reader.view()).map_err(state_error)?;
-    Ok((applier, reader, start))
 }
 
 async fn catch_up(log: &Log, store: &LogStore, applier: &Applier) -> Result<(), StartError> {
@@ -47,6 +54,21 @@ async fn catch_up(log: &Log, store: &LogStore, applier: &Applier) -> Result<(), 
         return Err(StartError::LogGap { needed, first });
     }
     replay(log, store, applier).await
+}
+
+/// Empties a log that ends before the state: a snapshot was installed, and a power cut came before
+/// the log was discarded. openraft would do the same by log id, but the log may end with an entry
+/// of a later term than the state, of a leader that nobody followed.
+fn discard_overtaken(log: &Log, start: &Meta) -> Result<(), StartError> {
+    let Some(applied) = start.last_log_id.as_ref().map(position_of) else {
+        return Ok(());
+    };
+    let end = log.last().or(log.purged()).map(|end| end.index);
+    if end < Some(applied.index) {
+        tracing::info!(?end, %applied.index, "the state is beyond the end of the log");
+        log.discard_prefix(applied)?;
+    }
+    Ok(())
 }
 
 /// The first entry that the state lacks.

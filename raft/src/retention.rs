@@ -138,6 +138,7 @@ impl Retention {
             tokio::time::timeout(NOTED_WITHIN, reached).await??;
         }
         if let Some(through) = purge_through(self.needs(index)) {
+            self.shipping.discarded(through);
             self.raft.trigger().purge_log(through.get()).await?;
         }
         Ok(())

@@ -115,6 +115,16 @@ impl Shipping {
         })
     }
 
+    /// The log goes through this entry: a snapshot whose next entry is gone leads nowhere, so none
+    /// is sent for the sake of going on with it.
+    pub(crate) fn discarded(&self, through: LogIndex) {
+        let mut state = self.lock();
+        let is_useless = |(meta, _): &(Meta, PinnedVersion)| next_of(meta) <= through;
+        if state.sent_last.as_ref().is_some_and(is_useless) {
+            state.sent_last = None;
+        }
+    }
+
     /// Waits until `bytes` more may leave.
     pub(crate) async fn paced(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);

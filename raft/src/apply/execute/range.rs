@@ -85,6 +85,8 @@ impl Execution<'_> {
         while let Some(key) = keys.next()? {
             let full = usize::try_from(count).map_or(true, |count| count >= count_max);
             if full || bytes >= DELETE_RANGE_BYTES_MAX || !self.may_work(key.len()) {
+                // The answer holds it.
+                self.work += key.len();
                 next = Some(key);
                 break;
             }

@@ -262,3 +262,22 @@ fn a_value_is_not_appended_to_beyond_its_limit() {
     assert_eq!(replies[0], status(ReplyStatus::ValueTooLarge));
     assert_eq!(replies[1].value, VALUE_BYTES_MAX.to_string());
 }
+
+#[test]
+fn keys_that_ranges_go_on_from_are_work_of_the_entry() {
+    const COUNT: usize = 3_000;
+    let mut replica = Replica::new();
+    let long = Operation::Put {
+        key: vec![b'k'; KEY_BYTES_MAX].into(),
+        value: Bytes::new(),
+    };
+    run(&mut replica, 1, &[long]);
+    let replies = run(&mut replica, 2, &vec![flush(0, Bytes::new()); COUNT]);
+    assert_eq!(removed(&replies[0]), (0, vec![b'k'; KEY_BYTES_MAX].into()));
+    assert_eq!(replies[COUNT - 1].status, ReplyStatus::TryAgain);
+    let bytes: usize = replies.iter().map(|reply| reply.value.len()).sum();
+    assert!(
+        bytes < ENTRY_WORK_MAX + (1 << 20),
+        "{bytes} bytes of replies"
+    );
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bus::PeerClass;
-use crate::testing::{Cluster, ClusterOptions, Verdict, entry, eventually, put};
+use crate::testing::{Cluster, ClusterOptions, Part, Verdict, entry, eventually, put};
 
 #[tokio::test(start_paused = true)]
 async fn append_requests_do_not_wait_for_the_replies_before_them() {
@@ -115,5 +115,26 @@ async fn a_large_backlog_is_sent_in_bounded_pieces() {
     .await;
     let largest = largest.load(Ordering::Relaxed);
     assert!(largest < 3 << 20, "a message of {largest} bytes");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_cannot_apply_for_long_still_acknowledges_what_is_in_its_log() {
+    // A few seconds of writes, each an entry of its own.
+    const COUNT: u32 = 1_500;
+    let mut cluster = Cluster::start(ClusterOptions::new(3)).await;
+    cluster.put("before", "1").await;
+    cluster.settle().await;
+    let leader = cluster.leader().await;
+    let nodes = cluster.live();
+    let others: Vec<NodeId> = nodes.into_iter().filter(|node| *node != leader).collect();
+    cluster.network.cut_off(others[0]);
+    cluster.pause(others[1], Part::Work, true);
+    for number in 0..COUNT {
+        cluster.put("key", &number.to_string()).await;
+    }
+    assert_eq!(cluster.leader().await, leader, "heartbeats are answered");
+    cluster.pause(others[1], Part::Work, false);
+    cluster.network.heal();
     cluster.assert_agreement().await;
 }

@@ -8,8 +8,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kelp_seams::{Executor, ManualClock, SeededRng, SteppedExecutor};
 use kelp_storage::{
-    Database, DatabaseOptions, EntryTerm, Fault, FaultOperation, FaultRule, LogNumber, LogPosition,
-    MemFs, Seams,
+    Database, DatabaseOptions, EntryTerm, Fault, FaultOperation, FaultRule, LogEntry, LogNumber,
+    LogPosition, MemFs, Seams, WriteBatch,
 };
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse};
 
@@ -19,7 +19,9 @@ use crate::error::{ProposeError, StartError};
 use crate::message;
 use crate::model::{ClusterId, GroupId};
 use crate::options::{LeaderRestore, RaftOptions, RaftParts, Timing, raft_config};
+use crate::payload;
 use crate::retention::LogRetention;
+use crate::state::{AppliedRecord, MetaKey};
 use crate::testing::{Cluster, ClusterOptions, Recorder, entry, put};
 use crate::type_config::{LeaderId, LogId, LogPayload, RaftEntry, Vote};
 
@@ -109,6 +111,36 @@ async fn a_log_that_begins_after_the_state_ends_is_refused() {
         panic!("{refused:?}")
     };
     assert_eq!((needed, first), (LogIndex::new(0), LogIndex::new(42)));
+}
+
+#[tokio::test]
+async fn a_log_that_ends_before_the_state_goes_whatever_its_terms_are() {
+    let (parts, executor) = parts_on(&MemFs::new());
+    let log = parts.database.log(LogNumber::new(0)).unwrap();
+    // A leader wrote it alone, and a later one led with entries of an earlier term. Its snapshot
+    // was installed here, and a power cut came before the log was discarded.
+    let alone = LogEntry {
+        index: LogIndex::new(0),
+        term: EntryTerm { term: 3, leader: 3 },
+        payload: payload::encode(&LogPayload::Blank),
+    };
+    log.append(vec![alone], Box::new(drop)).unwrap();
+    let installed = LogPosition {
+        index: LogIndex::new(9),
+        term: EntryTerm { term: 2, leader: 2 },
+    };
+    let applied = AppliedRecord {
+        position: installed,
+        clock: StampMillis::default(),
+    };
+    let mut batch = WriteBatch::new();
+    batch.put(MetaKey::Applied.to_bytes(), applied.encode());
+    let state = StateReader::open(&parts.database, GroupId::new(0)).unwrap();
+    state.keyspace().write(batch).unwrap();
+    executor.run_until_idle();
+    let raft = Raft::start(options(1, 7), parts).await.unwrap();
+    assert_eq!((log.purged(), log.last()), (Some(installed), None));
+    raft.shutdown().await;
 }
 
 #[tokio::test]

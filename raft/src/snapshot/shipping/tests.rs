@@ -65,6 +65,19 @@ fn a_transfer_that_broke_off_is_gone_on_with_for_a_while() {
     );
 }
 
+#[test]
+fn a_snapshot_whose_next_entry_is_gone_is_not_gone_on_with() {
+    let (shipping, _clock) = shipping();
+    let pinned = keyspace().pin();
+    let _running = shipping.start(&meta(10), &pinned);
+    shipping.discarded(LogIndex::new(10));
+    assert_eq!(preferred(&shipping), Some(10));
+    shipping.discarded(LogIndex::new(11));
+    assert_eq!(preferred(&shipping), None);
+    let _next = shipping.start(&meta(20), &pinned);
+    assert_eq!(preferred(&shipping), Some(20));
+}
+
 #[tokio::test(start_paused = true)]
 async fn bytes_leave_at_the_rate_that_is_allowed() {
     let (shipping, _clock) = shipping();
