@@ -17,6 +17,11 @@ pub(crate) const DESCRIPTION_BYTES_MAX: usize = 16 << 20;
 /// The most files: two terabytes in tables of the usual length.
 pub(crate) const FILES_MAX: usize = 65_536;
 
+/// Whoever takes a state over goes on counting from its numbers, so half of each range must be
+/// left; no real state comes near.
+const LAST_SEQUENCE_MAX: u64 = 1 << 55;
+const EPOCH_MAX: u64 = 1 << 61;
+
 const MAGIC: u32 = u32::from_le_bytes(*b"KDSC");
 const VERSION: u16 = 1;
 
@@ -104,6 +109,9 @@ impl Description {
 
     /// Whether it could be a version.
     fn check(&self) -> Result<(), &'static str> {
+        if self.last_sequence.get() > LAST_SEQUENCE_MAX {
+            return Err("the sequence numbers are nearly used up");
+        }
         let mut births = BTreeSet::new();
         for (_, table) in &self.tables {
             let birth = (table.birth.database.as_bytes(), table.birth.number);
@@ -115,6 +123,9 @@ impl Description {
             }
             if table.sequence_max > self.last_sequence {
                 return Err("a table is newer than the state");
+            }
+            if table.epoch > EPOCH_MAX {
+                return Err("the epochs are nearly used up");
             }
         }
         let mut sizes = self.tables.iter().map(|(_, table)| table.bytes);

@@ -78,6 +78,8 @@ fn what_cannot_be_a_version_is_refused() {
         refused(|described| described.tables[2].1.bytes = 63),
         refused(|described| described.tables[2].1.bytes = u64::MAX),
         refused(|described| described.last_sequence = SequenceNumber::new(9)),
+        refused(|described| described.last_sequence = SequenceNumber::new((1 << 55) + 1)),
+        refused(|described| described.tables[4].1.epoch = (1 << 61) + 1),
         refused(|described| described.tables[2].0 = 7),
         refused(|described| described.tables[2].1.entries = 0),
         refused(|described| described.tables[2].1.tombstones = 6),
