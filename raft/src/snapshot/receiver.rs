@@ -144,8 +144,10 @@ impl Receiver {
     }
 
     async fn begin_here(self: Arc<Self>, from: NodeId, begin: SnapshotBegin) -> SnapshotReply {
-        if let Some(vote) = self.needless(&begin) {
-            return SnapshotReply::Vote(vote);
+        match self.needless(&begin).await {
+            Ok(None) => {}
+            Ok(Some(vote)) => return SnapshotReply::Vote(vote),
+            Err(reason) => return SnapshotReply::Failed(reason),
         }
         let SnapshotBegin {
             vote,
@@ -195,11 +197,15 @@ impl Receiver {
 
     /// The vote to answer when the snapshot brings nothing: it is too old, or what it holds is on
     /// this disk already.
-    fn needless(&self, begin: &SnapshotBegin) -> Option<Vote> {
-        let metrics = self.parts.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        (is_older(&begin.vote, &metrics.vote) || metrics.snapshot >= begin.meta.last_log_id)
-            .then_some(metrics.vote)
+    ///
+    /// The sender takes the answer as a sign that it still leads, also for the reads of its
+    /// clients, so the core itself is asked: the metrics come after a vote for somebody else.
+    async fn needless(&self, begin: &SnapshotBegin) -> Result<Option<Vote>, String> {
+        let raft = &self.parts.raft;
+        let vote = raft.with_raft_state(|state| *state.vote_ref()).await;
+        let vote = vote.map_err(|error| error.to_string())?;
+        let is_here = raft.metrics().borrow_watched().snapshot >= begin.meta.last_log_id;
+        Ok((is_older(&begin.vote, &vote) || is_here).then_some(vote))
     }
 
     /// Makes room for the files that `description` tells of, in place of those of `replaced`.
