@@ -279,7 +279,8 @@ impl<D: Dialogue> Connection<D> {
     /// Lets the clocks run for what the client owes, and only for that.
     fn watch(&mut self) {
         let frame_begun = !self.input.is_empty() && self.input.len() < self.needed;
-        let frame = (frame_begun || !self.dialogue.is_greeted()) && self.wants_input();
+        // Want of room is no excuse: clients that keep the room with halves would keep it for ever.
+        let frame = (frame_begun || !self.dialogue.is_greeted()) && self.awaits_input();
         let output = self.wants_output();
         let clock = self.port.clock.as_ref();
         self.patience.watch(frame, output, || clock.monotonic());
@@ -309,11 +310,15 @@ impl<D: Dialogue> Connection<D> {
     }
 
     fn wants_input(&self) -> bool {
+        self.awaits_input() && self.has_room_for_input()
+    }
+
+    /// True when it is for the client to go on.
+    fn awaits_input(&self) -> bool {
         self.ending.is_none()
             && !self.input_ended
             && !self.draining
             && self.dialogue.accepts_input()
-            && self.has_room_for_input()
     }
 
     fn has_room_for_input(&self) -> bool {

@@ -9,6 +9,7 @@
 
 mod request;
 
+use std::error::Error;
 use std::sync::Arc;
 
 use kelp_raft::{ReadError, StateError, StateView};
@@ -215,7 +216,8 @@ impl Session {
     }
 
     fn refuse_broken(&mut self, mark: RequestMark, error: &StateError) {
-        tracing::error!(%error, "a read failed in the storage engine");
+        let error: &(dyn Error + 'static) = error;
+        tracing::error!(error, "a read failed in the storage engine");
         self.refuse(mark, Status::Unavailable, BROKEN_READ);
     }
 

@@ -49,6 +49,9 @@ pub fn init(format: LogFormat, filter: &str) -> Result<(), LogsError> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written is lost; to complain about it on standard error would end
+        // the process when that is what cannot be written.
+        .log_internal_errors(false)
         .with_ansi(format == LogFormat::Human && std::io::stderr().is_terminal());
     let set = match format {
         LogFormat::Human => builder.try_init(),

@@ -11,9 +11,11 @@
 mod client;
 mod flush;
 mod greetings;
+mod guard;
 mod keys;
 mod server;
 
+use std::error::Error;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +83,8 @@ pub(super) struct Session {
     slots: Slots,
     holdings: Holdings,
     flush: Option<Flush>,
+    /// A MULTI was refused, and its end has not come.
+    in_transaction: bool,
     /// A scan that waits to hear where it stands.
     scan: Option<ScanJob>,
     _seat: Seat,
@@ -207,6 +211,7 @@ impl Session {
             slots: Slots::default(),
             holdings: Holdings::new(port),
             flush: None,
+            in_transaction: false,
             scan: None,
             _seat: seat,
             context,
@@ -215,6 +220,9 @@ impl Session {
 
     /// Takes one command of so many bytes.
     fn command(&mut self, name: &[u8], arguments: RespArguments<'_>, bytes: usize) -> Flow {
+        if guard::is_http(name) {
+            return self.leave_browser();
+        }
         let found = commands::find(name);
         let mark = Mark {
             slot: self.slots.open(),
@@ -225,6 +233,9 @@ impl Session {
             bytes,
         };
         self.holdings.in_flight_bytes += bytes;
+        if self.refuses_transaction(name, mark) {
+            return Flow::Continue;
+        }
         let Some((_, spec)) = found else {
             self.error(mark, &unknown_command(name, arguments));
             return Flow::Continue;
@@ -336,7 +347,8 @@ impl Session {
                 self.finished(mark, status == Status::Ok);
             }
             Err(error) => {
-                tracing::error!(%error, "a read failed in the storage engine");
+                let error: &(dyn Error + 'static) = &error;
+                tracing::error!(error, "a read failed in the storage engine");
                 self.error(mark, BROKEN_READ);
             }
         }

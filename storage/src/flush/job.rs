@@ -1,6 +1,7 @@
 //! The flush job: what it does next.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,7 +215,8 @@ impl FlushJob {
 
     /// Tries again later.
     fn pause(&mut self, error: &StorageError) -> Next {
-        tracing::warn!(%error, pause = ?self.back_off, "a flush failed and is tried again");
+        let error: &(dyn Error + 'static) = error;
+        tracing::warn!(error, pause = ?self.back_off, "a flush failed and is tried again");
         self.control.counters().count_failure();
         let until = self.parts.clock.monotonic() + self.back_off;
         self.back_off = (self.back_off * 2).min(BACK_OFF_MAX);

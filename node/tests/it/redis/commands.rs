@@ -194,3 +194,24 @@ fn keys_and_values_over_the_limits_are_refused_by_a_reply() {
         assert!(reply.contains("the most for one reply"), "{reply}");
     });
 }
+
+#[test]
+fn a_refused_transaction_executes_nothing() {
+    alone(async |mut wire| {
+        for end in ["EXEC", "DISCARD"] {
+            assert!(wire.ask("multi").await.starts_with("-ERR transactions"));
+            assert!(wire.ask("SET t 1").await.starts_with("-ERR not executed"));
+            assert!(wire.ask("NOSUCH").await.starts_with("-ERR not executed"));
+            let expected = match end {
+                "EXEC" => "-EXECABORT Transaction discarded because of previous errors.",
+                _ => "OK",
+            };
+            assert_eq!(wire.ask(end).await, expected);
+            assert_eq!(wire.ask("EXISTS t").await, ":0");
+        }
+        assert!(wire.ask("MULTI").await.starts_with("-ERR transactions"));
+        assert_eq!(wire.ask("RESET").await, "RESET");
+        assert_eq!(wire.ask("SET t 1").await, "OK");
+        assert!(wire.ask("EXEC").await.starts_with("-ERR unknown command"));
+    });
+}

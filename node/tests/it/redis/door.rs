@@ -148,3 +148,54 @@ fn a_client_that_reads_no_replies_is_not_buffered_without_end() {
         assert!(answered > 0);
     });
 }
+
+#[test]
+fn half_sent_commands_do_not_keep_the_room_of_others() {
+    let options = ClusterOptions {
+        limits: NodeLimits {
+            held_bytes_max: 1 << 20,
+            ..NodeLimits::default()
+        },
+        ..ClusterOptions::default()
+    };
+    let cluster = TestCluster::start_with(1, options);
+    cluster.wait_for_leader();
+    let node = &cluster.nodes[0];
+    let runtime = Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let mut half = b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1000000\r\n".to_vec();
+        half.resize(400_000, b'v');
+        let mut stuck = Vec::new();
+        for _ in 0..8 {
+            let mut wire = Wire::open(&node.resp).await;
+            wire.send(&half).await;
+            stuck.push(wire);
+        }
+        let held = "kelp_client_held_bytes";
+        eventually(async || (metric(&node.member.http, held).await >= 1 << 20).then_some(())).await;
+        // Some are open still, some are gone, and the node sees neither while it does not read.
+        stuck.truncate(4);
+        let mut wire = Wire::open(&node.resp).await;
+        assert!(wire.ask("GET k").await.starts_with("-TRYAGAIN"));
+        eventually(async || (wire.ask("SET k v").await == "OK").then_some(())).await;
+        for mut wire in stuck {
+            assert!(wire.rest().await[0].contains("not complete within 10 s"));
+        }
+    });
+}
+
+#[test]
+fn a_web_page_cannot_have_a_browser_write() {
+    let cluster = TestCluster::start(1);
+    let address = &cluster.nodes[0].resp;
+    let runtime = Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        for first in ["POST / HTTP/1.1\r\n", "Host: localhost:6379\r\n"] {
+            let request = format!("{first}content-length: 20\r\n\r\nSET page 1\r\n");
+            let replies = until_close(address, request.as_bytes()).await;
+            assert_eq!(replies, [""; 0]);
+        }
+        let mut wire = Wire::open(address).await;
+        assert_eq!(wire.ask("EXISTS page").await, ":0");
+    });
+}
