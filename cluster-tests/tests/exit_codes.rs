@@ -293,6 +293,28 @@ fn the_list_of_members_is_needed_only_once() {
     }
 }
 
+#[test]
+fn a_node_goes_on_when_its_log_lines_cannot_be_written() {
+    let stage = Stage::new();
+    stage.certify("");
+    let port = free_ports(3);
+    let full = fs::File::options().write(true).open("/dev/full");
+    let line = format!(
+        "start --dir data1 --certs n1 --client 127.0.0.1:{port} --peer 127.0.0.1:{} \
+         --http 127.0.0.1:{} --log debug --join 127.0.0.1:{}",
+        port + 1,
+        port + 2,
+        port + 1,
+    );
+    let mut command = stage.command(&line);
+    let child = command.stderr(full.expect("every Linux has it")).spawn();
+    let node = RunningNode(child.expect("the program starts"));
+    let reach = format!("--endpoints 127.0.0.1:{port} --timeout {PATIENCE}");
+    stage.check(&format!("put key value {reach}"), 0, "");
+    stage.check(&format!("get key {reach}"), 0, "");
+    drop(node);
+}
+
 fn refuses_bad_requests(stage: &Stage, reach: &str) {
     let long_key = "k".repeat(32 * 1024 + 1);
     let value_bytes = 8 * 1024 * 1024;
